@@ -11,8 +11,8 @@ from graphtool import ops as o
 from graphtool.kernels.choice import device
 from graphtool.kernels.choice.contractions import conv_cost
 from graphtool.kernels.images import (
-    HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_tile, image, image_area, over_pixels, seen,
-    space, tall, window, windows_of)
+    HOOK, OUTPUT, POINTERS, STRIDES, UNPADDED, WINDOW, fits_tile, image, image_area, over_pixels,
+    padded, padded_space, seen_unpadded, tall, unpadded, window)
 from graphtool.kernels.kit import (
     HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Conv, Dim, Form, Instance,
     Lowered, Macro, MacroValue, Node, Numbers, Parameter, Plan, Record, Rows, Rules, Target,
@@ -34,14 +34,14 @@ MACROS = (
     Macro("ROWS_FIRST", "flag",
                    "1: each row is multiplied by all panels before the next row; 0: each panel by "
                    "as many rows as stay in the cache", None),
-    *device.MACROS)
+    *UNPADDED, *device.MACROS)
 
 
 def meaning(t: Instance) -> None:
     """The convolution of the elements that the windows reach, as the C computes it."""
     groups, c, m, kh, kw = t.sizes("GROUPS C O KH KW")
-    given = {"channels": groups * m, "window": (kh, kw), **windows_of(t)}
-    x, w = seen(t, groups * c), t.read("W")
+    x, attrs = seen_unpadded(t, groups * c)
+    w, given = t.read("W"), {"channels": groups * m, "window": (kh, kw), **attrs}
     if t.get("PAIRS"):
         t.rows(o.conv_bf16(x, w, **given))
     else:
@@ -78,7 +78,8 @@ def lower(use: Use, pairs: bool = False) -> Lowered:
         tile = {"MR": rows_of_tile(use.target, nv, out[2]), "TALL": 1,
                 **dict(zip(("TOP", "BOTTOM", "LEFT", "RIGHT"), inside, strict=True))}
     macros: dict[str, MacroValue] = {
-        **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(use), "GROUPS": groups,
+        **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(use), **unpadded(use),
+        "GROUPS": groups,
         "C": x.shape[3] // groups, "O": a["channels"] // groups, **window((kh, kw), a)}
     macros |= on_device(use, macros)
     if (rows_first := use.plan.get("rows")) is not None:
@@ -134,11 +135,12 @@ DIRECT = Form("conv_direct", (
     NV, Parameter("rows", "1: rows of the image in the outer loop, 0: panels of weights", most=1),
     device.UNIT))
 BF16_CONV = Form("conv_bf16", DIRECT.parameters)
+Padding = tuple[tuple[int, int], tuple[int, int]] | None  # that is not in memory
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
            strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
-           inside: tuple[int, int, int, int] | None = None,
+           inside: tuple[int, int, int, int] | None = None, padding: Padding = None,
            plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 5, f"{x} and {w} are not operands of a packed convolution")
     need(inside is None or all(isinstance(d, int) and 0 <= a < b <= d for d, a, b in zip(
@@ -147,12 +149,14 @@ def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, in
          "columns are left out of dilated windows only")
     groups, depth = w.shape[0], w.shape[3]
     need(depth * groups == window[1] * x.shape[3], f"the weights {w} do not fit {x}")
-    return TensorType(sums(x.dtype), (x.shape[0], *space(x, window, strides, dilation), channels))
+    return TensorType(sums(x.dtype),
+                      (*padded_space(x, window, strides, dilation, padding), channels))
 
 
 def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
-               inside: tuple[int, int, int, int] | None = None, plan: Plan | None = None) -> Any:
-    x, w = summed(x, w)
+               inside: tuple[int, int, int, int] | None = None, padding: Padding = None,
+               plan: Plan | None = None) -> Any:
+    x, w = summed(padded(x, padding), w)
     if inside is not None:
         top, bottom, left, right = inside
         n, height, width, deep = x.shape
@@ -175,24 +179,26 @@ def _flops(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
 
 OP = target_op("conv_direct", _infer, _decompose, DIRECT, _flops,
                "2-d convolution, channels last, with weights as `pack_conv` lays them out; x "
-               "includes its padding. Outside of `inside`, if it is given, x counts as zeros: the "
-               "first row and the one behind the last, then the same of columns")
+               "includes its padding, but for `padding`. Outside of `inside`, if it is given, x "
+               "counts as zeros: the first row and the one behind the last, then the same of "
+               "columns")
 
 
 def _infer_bf16(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
                 strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
-                plan: Plan | None = None) -> TensorType:
+                padding: Padding = None, plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 5 and x.dtype is w.dtype is dtypes.bfloat16,
          f"{x} and {w} are not operands of a bfloat16 convolution")
     groups, c = w.shape[0], x.shape[3]
     assert isinstance(groups, int) and isinstance(c, int)
     need(row_pairs(c // groups, window[1], whole_rows(groups, dilation)) == w.shape[3],
          f"the weights {w} do not fit {x}")
-    return TensorType(dtypes.float32, (x.shape[0], *space(x, window, strides, dilation), channels))
+    return TensorType(dtypes.float32,
+                      (*padded_space(x, window, strides, dilation, padding), channels))
 
 
 def _decompose_bf16(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
-                    plan: Plan | None = None) -> Any:
+                    padding: Padding = None, plan: Plan | None = None) -> Any:
     """Plain ops that mean the same; they drop the padding of the last pair and of the last
     panel."""
     groups, panels, kh, pairs, wide = w.shape
@@ -204,7 +210,7 @@ def _decompose_bf16(x: Any, w: Any, *, channels: int, window: Any, strides: Any,
     taps = o.slice(rows, start=(0,) * 5, limit=(groups, outputs, kh, runs, kw * c // runs),
                    strides=(1,) * 5)
     plain = o.transpose(o.reshape(taps, shape=(channels, kh, kw, c)), perm=(0, 3, 1, 2))
-    return o.conv(o.cast(x, dtype=dtypes.float32), plain, strides=strides,
+    return o.conv(o.cast(padded(x, padding), dtype=dtypes.float32), plain, strides=strides,
                   rhs_dilation=dilation, groups=groups, channels_last=True)
 
 
@@ -275,8 +281,8 @@ def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
 
 
 def _window(w: Any, how: dict[str, Any]) -> dict[str, Any]:
-    return {"channels": w.shape[0], "window": w.shape[2:], "strides": how["strides"],
-            "dilation": how["dilation"]}
+    given = {key: v for key, v in how.items() if key != "groups"}
+    return {"channels": w.shape[0], "window": w.shape[2:], **given}
 
 
 def assumed_by_pairs(s: Conv, _: Plan) -> Assumption:

@@ -3,18 +3,19 @@ computes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool import ops as o
 from graphtool.kernels.choice.machine import LATENCY, UNITS
 from graphtool.kernels.choice.sites import BLOCK
 from graphtool.kernels.images import (
-    HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, over_pixels, space, window)
+    HOOK, OUTPUT, PIXEL, STRIDES, UNPADDED, WINDOW, image, over_pixels, padded, padded_space,
+    seen_unpadded, unpadded, window)
 from graphtool.kernels.kit import (
     HALF, Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, Macro,
     MacroValue, Node, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules, Target,
-    TensorType, Use, Value, View, ceil, elements, fetched, half_macros, if_zeros, images,
+    TensorType, Use, Value, View, ceil, ceildiv, elements, fetched, half_macros, if_zeros, images,
     literals, longest, narrowed, need, number, overlapped, product, register, rounding,
     rows_of_neighbours, sizes, summed, sums, symbol_of, target_op)
 
@@ -22,7 +23,7 @@ MACROS = (
     HALF, *literals(BH="rows of the register block", BW="the greatest number of pixels in a row "
                                                         "of it",
                     CB="vectors of channels in one pass over the image"),
-    *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW,
+    *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW, *UNPADDED,
     Macro("XT", "size", "elements between adjacent taps of a row; less than a pixel if several "
                         "pixels are taken as one", None),
     Macro("YW", "size", "elements between adjacent pixels of the rows that are summed", None),
@@ -40,9 +41,10 @@ def meaning(t: Instance) -> None:
     if t.has("XT"):  # `count` adjacent pixels are taken as one, with stride 1
         channels = t.get("XT") // dw
         x = images.seen(t, channels, channels, ow * (c // channels))
+        attrs = images.windows_of(t)
     else:
-        x = images.seen(t, c)
-    t.rows(o.depthwise(x, t.read("W"), **images.windows_of(t)))
+        x, attrs = seen_unpadded(t, c)
+    t.rows(o.depthwise(x, t.read("W"), **attrs))
     for at in ((i, j) for i in range(n) for j in range(oh) if t.has("SUMS")):
         t.write("SUMS", t.read("Y", *at).sum(0), *at)
 
@@ -53,7 +55,8 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     kind = number(t)
     images.fits_block(t)
     t.need(t.get("CB") > 0, "CB > 0")
-    t.need(not t.has("XT") or t.get("SW") == 1, "a stride of 1 where taps lie in a pixel")
+    t.need(not t.has("XT") or (t.get("SW") == 1 and not t.has("PT")),
+           "a stride of 1, and padding in memory, where taps lie in a pixel")
     yield Rows((n, oh, ow, c))
     yield images.image_area(t, c, kind)
     yield Area("W", (kh, kw, c), None, (), kind)
@@ -63,13 +66,20 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
         yield Area("SUMS", (c,), (t.get("SUMC"),), (n, oh))
 
 
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The blocks of a device: a thread has a channel of some pixels of a row, or of the whole row
+    if it sums that."""
+    strips = 1 if macros["SUMC"] is not None else ceildiv(macros["OW"], macros["BW"])
+    return ceildiv(macros["BATCH"] * macros["OH"] * strips * macros["C"], TEAM)
+
+
 def lower(use: Use) -> Lowered:
     """The use of the template, with the blocks of rows and pixels that were chosen."""
     x, w, a, plan = use.view(0), use.view(1), use.node.attrs, use.plan
     kh, kw, c = w.shape
     macros: dict[str, MacroValue] = {
-        **half_macros(x.dtype), "BH": plan["high"], "BW": 7, "CB": plan["block"],
-        **image(use), "C": c, **window((kh, kw), a)}
+        **half_macros(x.dtype), "BH": plan["high"], "BW": ON_DEVICE if use.target.devices else 7,
+        "CB": plan["block"], **image(use), "C": c, **window((kh, kw), a), **unpadded(use)}
     if c != x.shape[3]:  # adjacent pixels are taken as one
         macros["XW"], macros["XT"] = c, x.shape[3] * a["dilation"][1]
     pointers: dict[str, tuple[str, Dim]] = {}
@@ -96,6 +106,9 @@ def _neighbours(node: Node) -> bool:
 
 # ---- the op ------------------------------------------------------------------------------------
 
+ON_DEVICE = 4  # pixels that a thread of a device computes
+TEAM = 128  # threads of a block
+Padding = tuple[tuple[int, int], tuple[int, int]] | None  # that is not in memory
 DEPTHWISE = Form("depthwise", (
     Parameter("block", "vectors of channels in a sweep over the image", 1, least=1),
     Parameter("high", "output rows of a register block", 1, least=1, most=2),
@@ -103,19 +116,21 @@ DEPTHWISE = Form("depthwise", (
 
 
 def _infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
-           dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
+           dilation: tuple[int, int] = (1, 1), padding: Padding = None,
+           plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 3, f"depthwise of {x} with {w}")
-    height, width = space(x, w.shape[:2], strides, dilation)
+    _, height, width = padded_space(x, w.shape[:2], strides, dilation, padding)
     if w.shape[2] == x.shape[3]:
         return TensorType(sums(x.dtype), (x.shape[0], height, width, w.shape[2]))
     count = w.shape[2] // x.shape[3]  # adjacent pixels of x that count as one pixel
     need(w.shape[2] == count * x.shape[3] and width == width // count * count
-         and strides[1] == 1, f"depthwise of {x} with {w}")
+         and strides[1] == 1 and padding is None, f"depthwise of {x} with {w}")
     return TensorType(sums(x.dtype), (x.shape[0], height, width // count, w.shape[2]))
 
 
-def _decompose(x: Any, w: Any, *, strides: Any, dilation: Any, plan: Plan | None = None) -> Any:
-    x, w = summed(x, w)
+def _decompose(x: Any, w: Any, *, strides: Any, dilation: Any, padding: Padding = None,
+               plan: Plan | None = None) -> Any:
+    x, w = summed(padded(x, padding), w)
     (kh, kw, wide), c = w.shape, x.shape[3]
     filters = o.slice(w, start=(0, 0, 0), limit=(kh, kw, c), strides=(1, 1, 1)) if c != wide else w
     y = o.conv(x, o.reshape(o.transpose(filters, perm=(2, 0, 1)), shape=(c, 1, kh, kw)),
@@ -130,8 +145,8 @@ def _flops(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
 
 OP = target_op("depthwise", _infer, _decompose, DEPTHWISE, _flops,
                "2-d convolution with one filter for each channel, channels last, weights [KH, KW, "
-               "C]; x includes its padding. If the weights have more channels than x, adjacent "
-               "pixels of x are taken as one pixel with that many channels")
+               "C]; x includes its padding, but for `padding`. If the weights have more channels "
+               "than x, adjacent pixels of x are taken as one pixel with that many channels")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -147,6 +162,8 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     addition. A pass over all channels reads the image in order; it is not used for large windows,
     because it would read more again than the first cache holds.
     """
+    if target.devices:
+        return [DEPTHWISE.plan(block=1, high=1)]
     every = ceil(s.c, target.lanes)
     tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
     sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
@@ -199,18 +216,20 @@ def _swept(s: Conv, vectors: int, width: int, t: Target) -> float:
     return fetched(t, image * lines * again * apart, image)
 
 
-def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int,
+         **padding: Padding) -> Any:
     """The convolution node with filters [KH, KW, C]; if channels are few, several adjacent
-    pixels are taken as one."""
+    pixels are taken as one. `padding` is what is not part of x, on a device."""
     out, _, kh, kw = w.shape
     flat = o.transpose(o.reshape(w, shape=(out, kh, kw)), perm=(1, 2, 0))
     if chosen.plan.get("rounded", 0):
         x, flat = narrowed(x), narrowed(flat)
     width = x.shape[2] - (kw - 1) * dilation[1]
     count = neighbours(width, out, chosen.target.lanes) if (
-        strides[1] == 1 and isinstance(width, int) and chosen.site.constant) else 1
+        strides[1] == 1 and isinstance(width, int) and chosen.site.constant
+        and not chosen.target.devices) else 1
     y = chosen.emit(OP, x, flat if count == 1 else _repeated(flat, count),
-                    strides=strides, dilation=dilation)
+                    strides=strides, dilation=dilation, **padding)
     return y if count == 1 else o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, out))
 
 
@@ -239,5 +258,6 @@ SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
 register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,
              meaning,
-             HOOK, touches=touches, grain="shares"),
+             HOOK, touches=touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"},
+             teams=teams),
     {"depthwise": lower}, reads, sums=(2,), serves=SERVES))

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.dtypes import DType, float32, int8, uint8
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.tiles import PANEL, rows_of_tile
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Array, Instance, Pointer, flags, literals, sizes
+from graphtool.loops.contract import Array, Instance, Macro, Pointer, flags, literals, sizes
 from graphtool.loops.touches import Area, Numbers
 from graphtool.loops.ir import MacroValue
 from graphtool.symbolic import Dim, Symbol, symbol_of
@@ -31,6 +32,10 @@ PADDED = (  # images of bytes whose padding is not in memory
     *sizes(IH="rows of the image", IW="columns of it", PT="rows of padding above it",
            PL="columns of padding left of it"),
     *STRIDES, *sizes(XC="elements between the starts of adjacent channels"), *WINDOW)
+UNPADDED = tuple(  # images whose padding of zeros is not in memory, on a device
+    Macro(name, "size", text, None) for name, text in (
+        ("IH", "rows of the image, if its padding is not in memory"), ("IW", "columns of it"),
+        ("PT", "rows of padding above it"), ("PL", "columns of padding left of it")))
 POINTERS = (Pointer("X", "the input, its padding included"), Pointer("W", "the packed weights"))
 
 
@@ -81,21 +86,38 @@ def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any,
                  for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 
 
+def unpadded(use: Use) -> dict[str, MacroValue]:
+    """The macros for padding that is not in memory; none if all of it is."""
+    x, padding = use.view(0), use.node.attrs["padding"]
+    if padding is None:
+        return {}
+    (top, _), (left, _) = padding
+    return {"IH": x.shape[1], "IW": x.shape[2], "PT": top, "PL": left}
+
+
 def byte_image(use: Use) -> dict[str, MacroValue]:
     """The macros of an image of bytes whose padding is not in memory."""
-    x, a = use.view(0), use.node.attrs
-    (top, _), (left, _) = a["padding"]
-    return {"SIGNED": x.dtype is int8, "ZERO": a["zero"], "IH": x.shape[1], "IW": x.shape[2],
-            "PT": top, "PL": left, **image(use), "XC": x.strides[3]}
+    x = use.view(0)
+    return {"SIGNED": x.dtype is int8, "ZERO": use.node.attrs["zero"], **unpadded(use),
+            **image(use), "XC": x.strides[3]}
 
 
 def padded_space(x: TensorType, window: Any, strides: Any, dilation: Any,
                  padding: Any) -> tuple[Any, ...]:
     """The number of images, and the spatial sizes of the result when a window slides over the
-    channels-last x with this padding."""
+    channels-last x with this padding; None is none."""
+    padding = padding or ((0, 0), (0, 0))
     wide = TensorType(x.dtype, (x.shape[0], *(d + sum(p) for d, p in zip(
         x.shape[1:3], padding, strict=True)), x.shape[3]))
     return x.shape[0], *space(wide, window, strides, dilation)
+
+
+def padded(x: Any, padding: Any) -> Any:
+    """The channels-last x with zeros around it; None is no padding."""
+    if not any(p != 0 for pair in padding or () for p in pair):
+        return x
+    lo = (0, *(p[0] for p in padding), 0)
+    return o.pad(x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
 
 
 # ---- for the meaning ---------------------------------------------------------------------------
@@ -115,18 +137,30 @@ def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | No
                    (xn, xh, xw if pixel is None else pixel, 1))
 
 
+def seen_unpadded(t: Instance, channels: int) -> tuple[Array, dict[str, Any]]:
+    """The image that the windows reach, and the attributes of its convolution, with the padding if
+    that is not in memory."""
+    if not t.has("PT"):
+        return seen(t, channels), windows_of(t)
+    x, padding = _reached(t)
+    return x, {**windows_of(t), "padding": padding}
+
+
 def seen_bytes(t: Instance) -> tuple[Array, dict[str, Any]]:
-    """An image of bytes, and the attributes of its convolution; the padding below and at the right
-    is what the windows reach over."""
+    """An image of bytes, and the attributes of its convolution."""
+    x, padding = _reached(t)
+    return x, {**windows_of(t), "zero": t.get("ZERO"), "window": tuple(t.sizes("KH KW")),
+               "padding": padding}
+
+
+def _reached(t: Instance) -> tuple[Array, Any]:
+    """The part of an image that windows reach, and its padding, which below and at the right is
+    what they reach over."""
     oh, ow, ih, iw, pt, pl, kh, kw = t.sizes("OH OW IH IW PT PL KH KW")
-    attrs = windows_of(t)
-    (sh, sw), (dh, dw) = attrs["strides"], attrs["dilation"]
-    below = max(0, (oh - 1) * sh + (kh - 1) * dh + 1 - pt - ih)
-    right = max(0, (ow - 1) * sw + (kw - 1) * dw + 1 - pl - iw)
-    x = t.read("X")[:, :(oh - 1) * sh + (kh - 1) * dh + 1 - pt,
-                    :(ow - 1) * sw + (kw - 1) * dw + 1 - pl]
-    return x, {**attrs, "zero": t.get("ZERO"), "window": (kh, kw),
-               "padding": ((pt, below), (pl, right))}
+    sh, sw, dh, dw = t.sizes("SH SW DH DW")
+    rows, columns = (oh - 1) * sh + (kh - 1) * dh + 1 - pt, (ow - 1) * sw + (kw - 1) * dw + 1 - pl
+    below, right = max(0, rows - ih), max(0, columns - iw)
+    return t.read("X")[:, :rows, :columns], ((pt, below), (pl, right))
 
 
 # ---- for the checks ----------------------------------------------------------------------------
@@ -136,6 +170,8 @@ def image_area(t: Numbers, channels: int, kind: DType = float32) -> Area:
     n, oh, ow, kh, kw, sh, sw, dh, dw = t.sizes("BATCH OH OW KH KW SH SW DH DW")
     xn, xh, xw = t.sizes("XN XH XW")
     t.need(min(kh, kw, sh, sw, dh, dw) > 0, "a window, strides and dilations of 1 or more")
+    if t.has("PT"):
+        return Area("X", (n, *t.sizes("IH IW"), channels), (xn, xh, xw, 1), (), kind)
     tap = t.get("XT") if t.has("XT") else dw * xw
     return Area("X", (n, oh, kh, ow, kw, channels), (xn, sh * xh, dh * xh, sw * xw, tap, 1), (),
                 kind)

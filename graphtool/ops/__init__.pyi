@@ -425,6 +425,7 @@ class _conv_bf16(Op):
         window: tuple[int, int],
         strides: tuple[int, int],
         dilation: tuple[int, int] = ...,
+        padding: tuple[tuple[int, int], tuple[int, int]] | None = ...,
         plan: Plan | None = ...,
     ) -> Any:
         """2-d convolution in bfloat16, channels last, with weights as `pack_conv_pairs` lays them
@@ -464,11 +465,12 @@ class _conv_direct(Op):
         strides: tuple[int, int],
         dilation: tuple[int, int] = ...,
         inside: tuple[int, int, int, int] | None = ...,
+        padding: tuple[tuple[int, int], tuple[int, int]] | None = ...,
         plan: Plan | None = ...,
     ) -> Any:
         """2-d convolution, channels last, with weights as `pack_conv` lays them out; x includes its
-        padding. Outside of `inside`, if it is given, x counts as zeros: the first row and the one
-        behind the last, then the same of columns"""
+        padding, but for `padding`. Outside of `inside`, if it is given, x counts as zeros: the
+        first row and the one behind the last, then the same of columns"""
 
 conv_direct: _conv_direct
 
@@ -553,11 +555,12 @@ class _depthwise(Op):
         *,
         strides: tuple[int, int],
         dilation: tuple[int, int] = ...,
+        padding: tuple[tuple[int, int], tuple[int, int]] | None = ...,
         plan: Plan | None = ...,
     ) -> Any:
         """2-d convolution with one filter for each channel, channels last, weights [KH, KW, C]; x
-        includes its padding. If the weights have more channels than x, adjacent pixels of x are
-        taken as one pixel with that many channels"""
+        includes its padding, but for `padding`. If the weights have more channels than x, adjacent
+        pixels of x are taken as one pixel with that many channels"""
 
 depthwise: _depthwise
 

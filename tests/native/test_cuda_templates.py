@@ -107,7 +107,40 @@ def test_products_of_open_size(tmp_path: Path) -> None:
 def test_convolutions(shape: tuple[int, ...], fn: Any, dtype: DType, options: dict[str, str],
                       most: float, tmp_path: Path) -> None:
     assert error(module(fn, shape, dtype), tmp_path / "b", **options) < most
-    assert "conv_direct_cuda.h" in (tmp_path / "b" / "model_kernels0.cu").read_text()
+    text = (tmp_path / "b" / "model_kernels0.cu").read_text()
+    assert "conv_direct_cuda.h" in text and "= 0.0f;" not in text  # no zeros are written around x
+
+
+@pytest.mark.parametrize(("shape", "how", "dtype", "most"), [
+    ((2, 40, 9, 11), {"window": 3, "pad": 1}, F32, EXACT),
+    ((1, 6, 12, 10), {"window": 3, "pad": 1, "strides": (2, 2)}, F32, EXACT),
+    ((1, 33, 13, 13), {"window": 5, "pad": 4, "rhs_dilation": (2, 3)}, F32, EXACT),
+    ((1, 8, 10, 9), {"window": 2, "rhs_dilation": (5, 5)}, F32, EXACT),
+    ((1, 16, 7, 7), {"window": 3, "pad": 1, "strides": (2, 1)}, F16, ROUNDED),
+    ((2, 20, 6, 5), {"window": 3, "pad": 2}, BF16, ROUNDED)])
+@pytest.mark.usefixtures("device")
+def test_depthwise(shape: tuple[int, ...], how: dict[str, Any], dtype: DType, most: float,
+                   tmp_path: Path) -> None:
+    c = shape[1]
+    m = module(conv(c, c, groups=c, **how), shape, dtype)
+    assert error(m, tmp_path / "b") < most
+    text = (tmp_path / "b" / "model_kernels0.cu").read_text()
+    assert "depthwise_cuda.h" in text and "= 0.0f;" not in text
+
+
+@pytest.mark.usefixtures("device")
+def test_depthwise_sums_its_rows(tmp_path: Path) -> None:
+    """The thread that stored a row adds it."""
+    def fn(x: Any) -> Any:
+        y = o.relu(o.depthwise(x, constant(x, 3, 2, 5), strides=(1, 1)))
+        return y, o.reduce_sum(y, axes=(2,))
+    m = Module(trace(fn, [TensorType(F32, (2, 7, 6, 5))], ["x"]), ("y", "sums"))
+    model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90"))
+    assert "define GT_SUMS" in (tmp_path / "b" / "model_kernels0.cu").read_text()
+    xs = {"x": RNG.standard_normal((2, 7, 6, 5)).astype(np.float32)}
+    got, want = model(**xs), interp.run(m, xs)
+    for name in want:
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("depth", [250, 1023])
@@ -143,8 +176,9 @@ COMPILED = {
     "f16": (dense(1024, 256), (2048, 256), F16, {}, ("m16n8k16.row.col.f32.f16",
                                                      "x4.trans", "cp.async.cg")),
     "few": (dense(1024, 256), (1, 256), F32, {}, ("fma.rn.f32",)),
-    "conv": (conv(64, 64, 3), (8, 64, 28, 28), F32, {}, ("mma.sync.aligned.m16n8k8", "ldmatrix",
-                                                         "cp.async.cg"))}
+    "conv": (conv(64, 64, 3, pad=1), (8, 64, 28, 28), F32, {}, (
+        "mma.sync.aligned.m16n8k8", "ldmatrix", "cp.async.cg")),
+    "depthwise": (conv(96, 96, 3, pad=1, groups=96), (1, 96, 28, 28), BF16, {}, ("fma.rn.f32",))}
 
 
 @pytest.mark.part(3)

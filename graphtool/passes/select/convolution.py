@@ -16,6 +16,7 @@ from graphtool.assume import Assumes
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.images import padded
 from graphtool.passes.select.equivalent_convolutions import (
     diagonal,
     filters,
@@ -123,23 +124,36 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False) -> An
             x, if_finite(w, True, f"{_LEFT_OUT} of padding")):
         return _one_pixel(goal, x, w, padding)
     depthwise = groups == m == x.shape[3]  # it has a kernel
-    hidden = {} if depthwise else _hidden(x, (kh, kw), padding, strides, dilation)
+    left_out = None if _in_memory(goal, x, (kh, kw), padding) else padding
+    hidden = {} if depthwise or left_out else _hidden(x, (kh, kw), padding, strides, dilation)
     if hidden:
         hidden = goal.take(x, if_finite(w, hidden, f"{_LEFT_OUT} of padding")) or {}
-    x = _padded(x, padding)
-    if not zeros and x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
-        return _whole_image(goal, x, w)
+    if not left_out:
+        x = padded(x, padding)
+        if not zeros and x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
+            return _whole_image(goal, x, w)
     if not depthwise and is_constant(w):
         joined = goal.take(x, _as_one(together(groups, w.shape[0], goal.target.lanes))) or 1
         w, groups, zeros = diagonal(w, groups, joined), groups // joined, zeros or joined > 1
     if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w):
-        columns = (x.shape[2] - kw) // strides[1] + 1
+        columns = (x.shape[2] + sum(padding[1] if left_out else ()) - kw) // strides[1] + 1
         count = goal.take(x, _as_one(pixels(columns, m, kw, strides[1], goal.target.lanes))) or 1
         if count > 1:  # adjacent pixels as the channels of one pixel
             y = _direct(goal, x, filters(w, count, strides[1]),
-                        (strides[0], strides[1] * count), dilation, 1, True)
+                        (strides[0], strides[1] * count), dilation, 1, True, None, left_out)
             return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
-    return _direct(goal, x, w, strides, dilation, groups, zeros, hidden)
+    return _direct(goal, x, w, strides, dilation, groups, zeros, hidden, left_out)
+
+
+def _in_memory(goal: Goal, x: Tracer, window: Any, padding: Any) -> bool:
+    """Whether the padding is part of what the kernel reads. Kernels of a device read zeros without
+    it, which saves the launch that writes it."""
+    sizes = (*x.shape[1:3], *(p for pair in padding for p in pair))
+    if not goal.target.devices or not x.dtype.is_float or not all(
+            isinstance(d, int) and d >= 0 for d in sizes):
+        return True
+    whole = tuple(d + sum(pair) for d, pair in zip(x.shape[1:3], padding, strict=True))
+    return whole == window or not any(sizes[2:])
 
 
 def _as_one(count: int) -> int | Assumes[int]:
@@ -168,16 +182,20 @@ def _hidden(x: Tracer, window: Any, padding: Any, strides: Any, dilation: Any) -
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int,
-            zeros: bool, hidden: Mapping[str, int] | None = None) -> Any:
-    """The convolution of a padded image, by the best kernel for the site."""
+            zeros: bool, hidden: Mapping[str, int] | None = None, padding: Any = None) -> Any:
+    """The convolution of an image by the best kernel for the site; `padding` is what is not part
+    of the image."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
+    if padding:
+        height, width = height + sum(padding[0]), width + sum(padding[1])
     h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
     site = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
                 strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
                 x.dtype, zeros=zeros, **(hidden or {}))
-    y = goal.best(site, x, w, strides=strides, dilation=dilation, groups=groups)
+    more = {"padding": padding} if padding else {}
+    y = goal.best(site, x, w, strides=strides, dilation=dilation, groups=groups, **more)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 
@@ -199,11 +217,3 @@ def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
                    is_constant(w), fixed=isinstance(x.shape[0], int), dtype=x.dtype)
     y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)), rows, False)
     return o.reshape(y, shape=(x.shape[0], *out, w.shape[0]))
-
-
-def _padded(x: Tracer, padding: Any) -> Any:
-    if not any(p != 0 for pair in padding for p in pair):
-        return x
-    lo = (0, *(p[0] for p in padding), 0)
-    return o.pad(x, lo=lo, hi=(0, *(p[1] for p in padding), 0))
-

@@ -1,13 +1,7 @@
 /* A product of up to four rows, which is bound by reading the weights: a block has a panel, each of
    its warps every GT_WARPS-th word of the depth, and each thread some columns side by side. Numbers
    are multiplied and added in float32. gemm_cuda.h has defined what product_cuda.h lists. */
-#ifdef GT_HALF
-#define GT_NUMBER uint16_t
-#define GT_AS_FLOAT(x) (GT_HALF == GT_FLOAT16 ? gt_f16_to_f32(x) : gt_bf16_to_f32(x))
-#else
-#define GT_NUMBER float
-#define GT_AS_FLOAT(x) (x)
-#endif
+#include "number_cuda.h"
 #ifdef GT_PAIRS
 #define GT_PER 2 /* numbers of a column that are adjacent in a panel */
 #else

@@ -49,6 +49,10 @@
 #define GT_LINE GT_PANEL_WIDTH
 #define GT_PADDED (((GT_RUN) + GT_PER - 1) / GT_PER * GT_PER) /* numbers of a run in a panel */
 #endif
+/* The run that a place of the depth is in, in 32 bits where the depth fits. */
+#define GT_RUN_OF(k)                                                                              \
+    ((GT_RUNS) * (int64_t)GT_PADDED < INT32_MAX ? (int64_t)((uint32_t)(k) / (uint32_t)GT_PADDED)  \
+                                                : (k) / GT_PADDED)
 #define GT_CHUNKS (((GT_RUNS) * GT_PADDED + GT_CHUNK * GT_PER - 1) / (GT_CHUNK * GT_PER))
 #define GT_BUFFER (GT_ROWS * GT_PITCH_A + GT_LINES_B * GT_PITCH_B)
 #define GT_AHEAD (GT_ROWS > 64 ? 3 : 4)
@@ -66,7 +70,7 @@
 /* One number of the left operand; 0 where there is none. */
 GT_INLINE uint32_t GT_JOIN(GT_NAME, _number)(int64_t g, int64_t row, int64_t k GT_PARAMS)
 {
-    const int64_t run = k / GT_PADDED, at = k % GT_PADDED;
+    const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
     const GT_NUMBER *x = GT_OPERAND(g);
     const int inside =
         row < (GT_HEIGHT) && run < (GT_RUNS) && at < (GT_RUN) && GT_SEEN(row, run, at);
@@ -82,7 +86,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_
         const GT_NUMBER *x = GT_OPERAND(g);
         const int word = threadIdx.x % (GT_CHUNK / 4) * 4;
         const int64_t k = (chunk * GT_CHUNK + word) * GT_PER;
-        const int64_t run = k / GT_PADDED, at = k % GT_PADDED;
+        const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
         const int64_t step = GT_OFFSET(run, at), left = run < (GT_RUNS) ? (GT_RUN)-at : 0;
         const int bytes = left >= 4 * GT_PER ? 16 : left > 0 ? (int)left * (int)sizeof *x : 0;
         GT_UNROLL
@@ -107,7 +111,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_
             GT_JOIN(GT_NAME, _number)(g, row + r, k + 1 GT_ARGS) << 16;
 #else
         const float *x = GT_OPERAND(g);
-        const int64_t run = k / GT_PADDED, at = k % GT_PADDED;
+        const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
         const int inside = row + r < (GT_HEIGHT) && run < (GT_RUNS) && GT_SEEN(row + r, run, at);
         gt_copy_4(a + r * GT_PITCH_A + word,
                   inside ? x + GT_ROW(row + r) + GT_OFFSET(run, at) : x, inside ? 4 : 0);
