@@ -24,7 +24,7 @@ from graphtool.loops.ir import Template
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.target import named as target
-from tests.native.test_cuda import MODELS, module
+from tests.native.cuda.models import MODELS, module
 from tests.passes.pass_samples import module as traced
 
 USED = {"network": {"gemm"}, "convolution": {"conv_direct"}, "dense": {"gemm"}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 import subprocess
@@ -18,21 +17,14 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native import cuda, runtime
+from graphtool.native import runtime
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
-from tests.native.cuda import OnC
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+              pytest.mark.usefixtures("device")]
 RNG = np.random.default_rng(23)
 F32, F16, BF16 = dtypes.float32, dtypes.float16, dtypes.bfloat16
 S, T = symbol("S", 0, 90), symbol("T", 0, 150)
-
-
-@pytest.fixture(autouse=True)
-def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "find", OnC)
-    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
-        ctypes.c_int.in_dll(libcuda, name).value = value
 
 
 def attend(dtype: DType = F32, mask: str = "", **how: Any) -> Any:

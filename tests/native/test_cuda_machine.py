@@ -15,20 +15,13 @@ from graphtool import dtypes, interp
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native import cards, cuda
+from graphtool.native import cards
 from graphtool.report import doctor
-from tests.native.cuda import OnC, folder
+from tests.native.cuda import folder
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+              pytest.mark.usefixtures("device")]
 RNG = np.random.default_rng(29)
-
-
-@pytest.fixture(autouse=True)
-def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
-    monkeypatch.setattr(cuda, "find", OnC)
-    for name, number in (("cuda_arch", 90), ("cuda_fail_in", 0)):
-        value(libcuda, name).value = number
-    return libcuda
 
 
 def value(library: ctypes.CDLL, name: str) -> ctypes.c_int:

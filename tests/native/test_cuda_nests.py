@@ -19,25 +19,18 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native import cuda, runtime
+from graphtool.native import runtime
 from graphtool.native.library import open_library
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
 from tests.lower.compiling import faults
-from tests.native.cuda import OnC
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+              pytest.mark.usefixtures("device")]
 RNG = np.random.default_rng(13)
 ARCHITECTURES = (80, 87, 90, 120)
 F32, F16, I8 = dtypes.float32, dtypes.float16, dtypes.int8
 SIZES = {"N": 64, "M": None, "L": 20000}  # open sizes and what bounds them; tests run 33
 N, MANY, LONG = (symbol(name, 0, most) for name, most in SIZES.items())
-
-
-@pytest.fixture(autouse=True)
-def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "find", OnC)
-    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
-        ctypes.c_int.in_dll(libcuda, name).value = value
 
 
 def constant(x: Any, n: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import shutil
 from pathlib import Path
@@ -17,22 +16,15 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native import cuda, runtime
+from graphtool.native import runtime
 from graphtool.symbolic import Symbol, evaluate, symbol
 from tests.lower.compiling import faults
-from tests.native.cuda import OnC
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+              pytest.mark.usefixtures("device")]
 RNG = np.random.default_rng(17)
 F32, I32 = dtypes.float32, dtypes.int32
 N = symbol("N", 0, 20000)
-
-
-@pytest.fixture(autouse=True)
-def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "find", OnC)
-    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
-        ctypes.c_int.in_dll(libcuda, name).value = value
 
 
 def built(fn: Any, types: list[TensorType], folder: Path) -> tuple[Module, Path, str]:

@@ -3,7 +3,6 @@ own compiler makes of the same text for each architecture."""
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 import subprocess
@@ -28,13 +27,6 @@ RNG = np.random.default_rng(11)
 ARCHITECTURES = (80, 87, 90, 120)
 EXACT, TF32, ROUNDED = 6e-7, 6e-4, 4e-3  # relative rms errors
 F32, F16, BF16 = dtypes.float32, dtypes.float16, dtypes.bfloat16
-
-
-@pytest.fixture
-def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "find", OnC)
-    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
-        ctypes.c_int.in_dll(libcuda, name).value = value
 
 
 def constant(x: Any, *shape: int) -> Any:

@@ -27,7 +27,7 @@ from graphtool.target import named
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from tests.lower.compiling import compiled, faults, merged, optimised
-from tests.native.test_cuda import LOOPS, a_step, inputs_of, module, weights
+from tests.native.cuda.models import LOOPS, a_step, inputs_of, module, weights
 from tests.passes.pass_samples import module as traced
 from tests.passes.pass_samples import values
 
