@@ -119,6 +119,12 @@ def sarif(text: str) -> str:
     return line(text).replace("](", "]\\(")
 
 
+def spreadsheet(text: str) -> str:
+    """A text as a cell of a table in CSV, which no program of tables takes for a formula."""
+    shown = line(text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+
+
 def dot(*lines: str) -> str:
     """Lines as a quoted string of Graphviz."""
     shown = (line(x).replace("\\", "\\\\").replace('"', '\\"') for x in lines)

@@ -17,7 +17,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
 from graphtool.kernels.choice.rules import Rules
 from graphtool.lower.arena import arena_of
-from graphtool.report.lineage import PassEvents, write_journal
+from graphtool.passes.journal import PassEvents, write_journal
 from graphtool.report.table import table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target

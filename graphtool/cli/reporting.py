@@ -16,9 +16,11 @@ from graphtool.cli.running import Build
 if TYPE_CHECKING:
     from graphtool.io.manifest_rows import Manifest
     from graphtool.report.summary import Accuracy, CallTimes, Summary
+    from graphtool.report.trace import Trace
 
 Folder = Annotated[Path, typer.Option(
-    "-o", "--out", help="The directory for report.md, report.html and report.json.")]
+    "-o", "--out", help="The directory for report.md, report.html and report.json, and, "
+    "of a build with --keep, trace.csv: what became of each node, down to lines of C.")]
 Reference = Annotated[str | None, typer.Option(
     "--model", metavar="SOURCE", help="The model that the build was made from: the outputs on "
     "--data are compared with its own, and its file says under which licence it is.")]
@@ -42,7 +44,9 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     The exit code is 1 if a file of the build is not as it was built."""
     from graphtool.io.directory import write_files
     from graphtool.io.manifest import read_manifest
+    from graphtool.report import summary as made
     from graphtool.report import summary_text
+    from graphtool.report.trace import trace_csv
     manifest = read_manifest(build)
     summary = _summary(build, manifest, model, capture)
     if manifest.training is not None:
@@ -56,8 +60,10 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     summary.reproduce.append(shlex.join([
         "graphtool", "report", "build", "-o", "report",
         *(str(w) for option in given if option[1] is not None for w in option)]))
+    traced = _traced(build, manifest)
+    summary.traced = made.traceability(traced) if traced is not None else None
     import msgspec
-    write_files(out, {
+    write_files(out, ({} if traced is None else {"trace.csv": trace_csv(traced)}) | {
         "report.md": summary_text.markdown(summary), "report.html": summary_text.html(summary),
         "report.json": escaping.visible(
             msgspec.json.format(msgspec.json.encode(summary), indent=1).decode() + "\n")})
@@ -66,6 +72,19 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     if wrong:
         terminal.note(f"not as built: {', '.join(wrong)}")
     return 1 if wrong else 0
+
+
+def _traced(folder: Path, m: Manifest) -> Trace | None:
+    """The trace from the model to the C, of a build of one function that has kept its graphs."""
+    from graphtool.ir import serial
+    from graphtool.report.artifacts import c_texts, interfaces, kept_graphs, kept_journal
+    from graphtool.report.lineage import steps_of
+    from graphtool.report.trace import trace
+    kept = kept_graphs(folder)
+    if not kept or len(interfaces(m)) > 1:
+        return None
+    return trace(serial.load(kept[0]), kept_journal(folder), serial.load(kept[-1]),
+                 steps_of(m.steps), c_texts(folder, m), m.name)
 
 
 def _summary(build: Path, m: Manifest, model: str | None, capture: str | None) -> Summary:

@@ -34,7 +34,8 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     from graphtool.errors import UsageError
     from graphtool.loops.program import runs
     from graphtool.lower import lower
-    from graphtool.report.lineage import PassEvents, lineage, lineage_lines, read_journal
+    from graphtool.passes.journal import PassEvents, read_journal
+    from graphtool.report.lineage import Histories, lineage_lines, steps_of
     if (journal is None) != (optimised is None):
         raise UsageError("GT3141", "--journal and --optimised belong together",
                          hint="the journal and the graph that one run of opt wrote")
@@ -53,9 +54,8 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
                              texts=True)
         events = recorder.events
     program = lower(last, target)
-    steps = [(r.kernel, r.label, next(iter(r.choice.us)) if r.choice else "")
-             for r in runs(program.steps)]
-    report = lineage(name, module, events, last, steps, emit(program), program.name)
+    report = Histories(module, events, last, steps_of(runs(program.steps)), emit(program),
+                       program.name).of(name)
     terminal.report(report, json, lineage_lines(report))
 
 
@@ -85,15 +85,14 @@ def _of_build(folder: Path, name: str, json: bool) -> None:
     import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
     from graphtool.io.manifest import read_manifest
     from graphtool.ir import serial
-    from graphtool.report.artifacts import interfaces, kept_graphs
-    from graphtool.report.lineage import lineage, lineage_lines, of_steps, recorded
+    from graphtool.report.artifacts import c_texts, interfaces, kept_graphs, kept_journal
+    from graphtool.report.lineage import Histories, lineage_lines, of_steps, steps_of
     manifest = read_manifest(folder)
-    steps = [(s.kernel, s.label, next(iter(s.choice.us)) if s.choice else "")
-             for one in interfaces(manifest) for s in one.steps]
-    texts = {n: (folder / n).read_text(errors="replace") for n in manifest.files
-             if n.endswith(".c") and (folder / n).is_file()}
+    steps = steps_of(s for one in interfaces(manifest) for s in one.steps)
+    texts = c_texts(folder, manifest)
     if kept := [serial.load(p) for p in kept_graphs(folder)]:
-        report = lineage(name, kept[0], recorded(kept[-1]), kept[-1], steps, texts, manifest.name)
+        report = Histories(kept[0], kept_journal(folder), kept[-1], steps, texts,
+                           manifest.name).of(name)
     else:
         prefixes = [one.name for one in interfaces(manifest)]
         report = of_steps(name, steps, texts, prefixes[0])

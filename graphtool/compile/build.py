@@ -73,7 +73,7 @@ def build(unit: LibraryUnit, out: Path, how: Build) -> Built:
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         for target in unit.targets.values():
             beside.submit(_compiler, how, target)
-        lowered = functions(unit, how)
+        lowered = functions(unit, how, journal=how.keep)
     for one in lowered.values():
         if one.read is None:  # a program from a file, lowered for a machine of its own
             check_fits(one, unit.target)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,33 +22,41 @@ from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.lower.arena import arena_of
 from graphtool.passes import run as run_passes
+from graphtool.passes.journal import Event, PassEvents, write_journal
 from graphtool.target import Target, usual_machine
+
+JOURNAL = "opt.journal.jsonl"  # among the stages of a build: what the passes did
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredFunction:
     """One function of a unit for one target: its program, the weights that this may use, the
-    modules on the way to it, by stage, and the module that was read."""
+    modules on the way to it, by stage, the module that was read, and what the passes did, if that
+    was asked for."""
 
     program: Program
     store: Mapping[str, Weight]
     stages: Mapping[str, Module]
     read: Module | None = None
+    journal: Sequence[Event] = ()
 
 
-def functions(unit: LibraryUnit, how: LoweringOptions) -> dict[str, LoweredFunction]:
+def functions(unit: LibraryUnit, how: LoweringOptions, journal: bool = False
+              ) -> dict[str, LoweredFunction]:
     """The functions of a unit by the names of their programs, each for the unit's target; with
-    several targets those of the only function, best first."""
+    several targets those of the only function, best first. `journal`: they know what the passes
+    did."""
     if unit.kind == TRAINING:  # over its functions no passes can have run
         how = replace(how, as_is=False)
-    return {name: lowered(source, name, target, how, verify=unit.kind != TRAINING)
+    return {name: lowered(source, name, target, how, verify=unit.kind != TRAINING,
+                          journal=journal)
             for entry, source in unit.entries.items() for level, target in unit.targets.items()
             for name in ["_".join((unit.name, *([entry] if entry else ()),
                                    *([f"v{level}"] if unit.kind == LEVELS else ())))]}
 
 
-def lowered(source: Source, name: str, target: Target, how: LoweringOptions, verify: bool = True
-            ) -> LoweredFunction:
+def lowered(source: Source, name: str, target: Target, how: LoweringOptions, verify: bool = True,
+            journal: bool = False) -> LoweredFunction:
     """The program of a source, called `name`.
 
     Passes run over a model that was imported now, and over a graph that has no fusion groups
@@ -61,16 +69,17 @@ def lowered(source: Source, name: str, target: Target, how: LoweringOptions, ver
         _refuse_choosing(how, target, source.where)
         meta = {"lanes": str(target.lanes), **source.program.meta}
         return LoweredFunction(replace(source.program, name=name, meta=meta), source.store, {})
-    stages = {"import": module} if source.imported else {}
+    stages, recorder = {"import" if source.imported else "read": module}, PassEvents(module)
     if how.passes is not None or source.imported or not (how.as_is or module.graph.groups):
         rules = how.rules
         module = stages["opt"] = run_passes(module, how.passes, verify=verify, supply={
-            "target": target, "rules": rules, "arena": arena_of(target, rules)})
+            "target": target, "rules": rules, "arena": arena_of(target, rules)},
+            after=recorder.after if journal else None, texts=journal)
     else:
         _refuse_choosing(how, target, source.where)
     program = lower(module, target, name=name, index_checks=how.index_checks)
     return LoweredFunction(program, {w.digest: w for w in serial.collect_all(module.graph)}, stages,
-                           source.module)
+                           source.module, recorder.events)
 
 
 def check_fits(function: LoweredFunction, target: Target) -> None:
@@ -108,5 +117,7 @@ def keep(function: LoweredFunction, path: Path) -> None:
     folder.mkdir()
     for i, (stage, module) in enumerate(function.stages.items()):
         serial.save(module, folder / f"{i}-{stage}.graph.json")
+    if "opt" in function.stages:
+        write_journal(folder / JOURNAL, function.journal)
     last = folder / f"{len(function.stages)}-lower.program.json"
     loops.save(function.program, last, function.store)

@@ -43,6 +43,8 @@ class Buffer:
         return count * self.dtype.bytes
 
 
+INDICES_OF = "indices of "
+"""How the label of a kernel begins that checks the indices of a value, whose name follows."""
 SCRATCH = "scratch of "
 """How the label of a buffer begins that is a kernel's own workspace, and no graph value."""
 

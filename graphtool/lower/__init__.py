@@ -17,7 +17,18 @@ from graphtool.kernels.record import has_text
 from graphtool.loops.contract import HOME
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
-from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
+from graphtool.loops.program import (
+    ENDLESS,
+    INDICES_OF,
+    Bind,
+    Buffer,
+    Port,
+    Program,
+    Run,
+    Step,
+    flags,
+    runs,
+)
 from graphtool.loops.sharing import sharing
 from graphtool.loops.verify_template import MachineSizes
 from graphtool.lower.buffer_assignment import Assigner
@@ -118,7 +129,7 @@ class _Lowering:
         step = next((s for s in runs(steps) if check in s.args), None)
         if step is None:
             return label
-        return f"{label}, at {step.where or 'node ' + step.label.removeprefix('indices of ')}"
+        return f"{label}, at {step.where or 'node ' + step.label.removeprefix(INDICES_OF)}"
 
     def choice(self, unit: Unit) -> Choice | None:
         """The alternatives that the plan of the unit's kernel was chosen from, if they are

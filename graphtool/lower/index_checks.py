@@ -22,7 +22,7 @@ from graphtool.ir.graph import Graph, Node, Value, is_constant, producers
 from graphtool.ir.run_sizes import all_nodes, defined
 from graphtool.loops.dim_names import author_text
 from graphtool.loops.ir import Const
-from graphtool.loops.program import Bind, Kernel, Run, Step, runs
+from graphtool.loops.program import INDICES_OF, Bind, Kernel, Run, Step, runs
 from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, dense, index, pull_of
 from graphtool.lower.exprs import cost
 from graphtool.lower.kernel import KernelTable, Made
@@ -107,7 +107,7 @@ class IndexChecks:
         work = product(lead) * (cost(indices.at((0,) * len(indices.shape))) + 3)
         most = bounds(work)[1]
         call = (*table.add(body, assignment.buffers, 0 if most is None else most), work)
-        return call, f"indices of {node.outputs[0].hint or node.op.name}", node.where
+        return call, f"{INDICES_OF}{node.outputs[0].hint or node.op.name}", node.where
 
     def pull(self, unit: Unit, indices: Any, assignment: Assignment, names: Names) -> Pull:
         """The indices as an expression of the unit's inputs."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from graphtool.compile.lowering import JOURNAL
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.manifest import entry_names, one_entry
@@ -26,6 +27,7 @@ from graphtool.loops.program import (
 )
 from graphtool.loops.text import INDENT, statements
 from graphtool.loops.totals import totals
+from graphtool.passes.journal import Event, read_journal
 from graphtool.report.table import Column, Table, human, table
 from graphtool.symbolic import Symbol, text
 from graphtool.symbolic.text import name_text
@@ -132,6 +134,18 @@ def kept_graph(build_dir: Path) -> Path:
 def kept_graphs(build_dir: Path) -> list[Path]:
     """The graphs of a build's stages, in order; none if it was made without --keep."""
     return sorted(build_dir.glob("stages/*-*.graph.json"), key=lambda p: int(p.name.split("-")[0]))
+
+
+def kept_journal(build_dir: Path) -> list[Event]:
+    """What the passes did, of a build that was made with --keep; else nothing."""
+    path = build_dir / "stages" / JOURNAL
+    return read_journal(path) if path.is_file() else []
+
+
+def c_texts(build_dir: Path, m: Manifest) -> dict[str, str]:
+    """The C files of a build, as far as they are still there, by name."""
+    return {n: (build_dir / n).read_text(errors="replace") for n in m.files
+            if n.endswith(".c") and (build_dir / n).is_file()}
 
 
 def head_lines(p: Program) -> list[str]:

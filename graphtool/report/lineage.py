@@ -1,138 +1,58 @@
-"""What the passes did: the journal of all events, and the history of one value down to its C.
-
-A journal is JSON lines, one event each, in the order of the passes.
-"""
+"""The history of one value of a model, from the source down to its lines of C."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from graphtool.assume import numerics_of
 from graphtool.errors import InputError, near
-from graphtool.escaping import visible
-from graphtool.io import files
-from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, names_of
+from graphtool.io.manifest_rows import StepRow
+from graphtool.ir.graph import Module, Node, Value, is_constant, names_of
 from graphtool.ir.run_sizes import all_nodes
-from graphtool.ir.text import attr_text, literal_text, node_text, shown_attrs, value_names
-from graphtool.passes import PassReport
-from graphtool.rewrite.engine import Fired
+from graphtool.ir.text import node_text, value_names
+from graphtool.loops.program import INDICES_OF, Run
+from graphtool.passes.journal import Event
+
+T = TypeVar("T", bound=Hashable)
 
 
-class Event(msgspec.Struct):
-    """One line of `opt --journal`; schemas/journal.schema.json is made from it.
-
-    `number` counts the passes, from 1. `rule` is empty for what a pass did by itself; `numerics` is
-    the rule's class. `value` is the node that was replaced; `names` are all values concerned.
-    `was` and `became` are expressions, `became` is empty for what was removed. `where` is the place
-    in the model's source.
-    """
-
-    number: int
-    step: str = msgspec.field(name="pass")
-    rule: str
-    numerics: str
-    value: str
-    names: list[str]
-    was: str
-    became: str
-    where: str
-
-
-class PassEvents:
-    """Collects the events of one run of passes: `after` is for `passes.run(…, texts=True)`."""
-
-    def __init__(self, module: Module) -> None:
-        self.module, self.events, self.number = module, list[Event](), 0
-
-    def after(self, report: PassReport, module: Module) -> None:
-        """Add what a pass did, from its journal or else from its graph before and after."""
-        self.number += 1
-        self.events += [self.fired(str(report.call), f) for f in report.journal]
-        if not report.journal and module.graph is not self.module.graph:
-            self.events += self.changes(str(report.call), module)
-        self.module = module
-
-    def at(self, key: str) -> str:
-        """The place in the source that a key of the table of locations stands for."""
-        known = self.module.locations.get(key)
-        return known.at if known else key
-
-    def fired(self, step: str, f: Fired) -> Event:
-        """The event of a rule."""
-        names = list(dict.fromkeys((*f.matched, f.produced)))
-        return Event(self.number, step, f.rule, numerics_of(f.needs), f.matched[0], names, f.was,
-                     f.became, self.at(f.where))
-
-    def changes(self, step: str, module: Module) -> Iterable[Event]:
-        """The events of a pass without rules: nodes that went and came, by the author's names."""
-        before, after = (list(all_nodes(m.graph)) for m in (self.module, module))
-        gone, come = _apart(before, after), _apart(after, before)
-        for key in dict.fromkeys((*gone, *come)):
-            was, became = ([_text(n) for n in side.get(key, ())] for side in (gone, come))
-            if was == became:
-                continue  # only an operand has another name
-            nodes = [*gone.get(key, ()), *come.get(key, ())]
-            names = [key, *(v.hint for n in nodes for v in n.outputs), *names_of(*nodes)]
-            yield Event(self.number, step, "", "", key, list(dict.fromkeys(names)),
-                        "; ".join(was), "; ".join(became), self.at(nodes[0].where))
-        for group in module.graph.groups if not self.module.graph.groups else ():
-            members = [v.hint for n in group.members for v in n.outputs]
-            yield Event(self.number, step, "", "", group.root.hint, list(dict.fromkeys((
-                group.root.hint, *members, *names_of(*group.members)))), ", ".join(members),
-                f"one kernel ({group.kind})", self.at(group.members[-1].where))
-
-
-def _apart(nodes: Iterable[Node], others: Iterable[Node]) -> dict[str, list[Node]]:
-    """The nodes that the others do not contain, by their first author's name."""
-    known, out = set(others), dict[str, list[Node]]()
-    for node in nodes:
-        if node not in known and node.outputs:
-            out.setdefault(names_of(node)[0], []).append(node)
-    return out
-
-
-def _text(node: Node) -> str:
-    """A node without the names that another pass gave: op, operands, attributes, type."""
-    kind = node.outputs[0].type
-    if is_constant(node):
-        return f"constant {kind} {node.attrs['data'].digest[:15]}"
-    args = [x.hint if isinstance(x, Value) else literal_text(x) for x in node.inputs]
-    args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()
-             if not isinstance(v, Graph)]
-    return f"{node.op.name}({', '.join(args)}): {kind}"
-
-
-def write_journal(path: Path, events: Iterable[Event]) -> None:
-    """Write a journal, one event a line."""
-    files.write_bytes(path, "".join(
-        visible(msgspec.json.encode(e).decode()) + "\n" for e in events).encode())
-
-
-def read_journal(path: Path) -> list[Event]:
-    """The events of a journal. Raises InputError GT3140 for a line that is none."""
-    out = []
-    for number, line in enumerate(files.read_bytes(path).splitlines(), 1):
-        try:
-            out.append(msgspec.json.decode(line, type=Event))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InputError("GT3140", f"not a journal: {error}", where=f"{path}:{number}",
-                             hint="`graphtool opt MODEL --journal FILE` writes one") from error
-    return out
-
-
-class Place(msgspec.Struct):
-    """A kernel that computes the value, or a part of it, and its function in the C."""
+class Step(NamedTuple):
+    """A kernel of a program: its name, the author's names that it computes, its plan, and the place
+    in the model's source if it has a single one."""
 
     kernel: str
     label: str
     plan: str
+    where: str
+
+    @property
+    def names(self) -> list[str]:
+        """The author's names of what it computes, or of whose indices it checks."""
+        return self.label.removeprefix(INDICES_OF).split(" + ")
+
+
+def steps_of(rows: Iterable[Run | StepRow]) -> list[Step]:
+    """The kernels of a program or of a build's manifest."""
+    return [Step(r.kernel, r.label, next(iter(r.choice.us)) if r.choice else "", r.where)
+            for r in rows]
+
+
+class Place(msgspec.Struct):
+    """A kernel that computes the value, or a part of it, and its function in the C: the line of its
+    head, and the first and last line of all that belongs to it; 0 if no file has it."""
+
+    kernel: str
+    label: str
+    plan: str
+    where: str
     function: str
     file: str
     line: int
+    first: int = 0
+    last: int = 0
 
 
 class Lineage(msgspec.Struct):
@@ -152,84 +72,128 @@ class Lineage(msgspec.Struct):
     graph: bool = True  # false: of a build without its graphs; only its kernels are known
 
 
-def concerns(wanted: Iterable[str], names: Iterable[str]) -> bool:
-    """Whether one of the names is a wanted one, or was derived from it."""
-    given = tuple(names)
-    return any(n == w or n.startswith(f"{w}.") for w in wanted for n in given)
+class _Index(Generic[T]):
+    """Things by the names that they concern: a name stands for itself and what derives from it
+    (`conv` for `conv.bias`)."""
+
+    def __init__(self, rows: Iterable[tuple[T, Iterable[str]]]) -> None:
+        self.rows: dict[str, dict[T, None]] = {}
+        self.place: dict[T, int] = {}
+        for thing, names in rows:
+            self.place.setdefault(thing, len(self.place))
+            for name in names:
+                for prefix in _prefixes(name):
+                    self.rows.setdefault(prefix, {})[thing] = None
+
+    def of(self, names: Iterable[str]) -> list[T]:
+        """What concerns one of the names, in the order in which it was given."""
+        return sorted({t for n in names for t in self.rows.get(n, ())}, key=self.place.__getitem__)
 
 
-def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
-            steps: Iterable[tuple[str, str, str]], texts: Mapping[str, str], prefix: str
-            ) -> Lineage:
-    """The history of `name`: a value of the graph, what its author called so, or a kernel. `steps`
-    are (kernel, label, plan) of the program, `texts` its C files, `prefix` the name of the model in
-    C.
-
-    Raises InputError GT3093 if neither the graph, a pass nor the program has such a name."""
-    names, rows = value_names(before.graph), list(steps)
-    node = next((n for n in before.graph.nodes if any(names[v] == name for v in n.outputs)), None)
-    of_kernel = [row for row in rows if row[0] == name]  # it is the name of a kernel
-    wanted = {name, *(names_of(node) if node is not None else ()),
-              *(n for _, label, _ in of_kernel for n in label.split(" + "))}
-    matches = [e for e in events if concerns(wanted, e.names)]
-    known = {*names.values(), *(n for e in events for n in e.names), *(row[0] for row in rows),
-             *names_of(*(n for n in before.graph.nodes if not is_constant(n)))}
-    if name not in known and not matches:
-        raise InputError("GT3093", f"there is no value {name!r}",
-                         hint=near(name, sorted(known), "`graphtool show` lists them"))
-    place = before.locations.get(node.where) if node is not None else None
-    last_names = value_names(after.graph)
-    last = [node_text(n, last_names) if n in after.graph.nodes else n.op.name
-            for n in all_nodes(after.graph) if not is_constant(n) and concerns(wanted, (
-                *names_of(n), *(v.hint for v in n.outputs)))]
-    if not last:  # it became a part of others: those in the events, those that read it
-        wanted |= {e.value for e in matches}
-        wanted |= {n for r in before.graph.nodes if node is not None and set(r.inputs) & set(
-            node.outputs) for n in names_of(r)}
-    kernels = [_place(k, label, plan, texts, prefix) for k, label, plan in of_kernel or rows
-               if concerns(wanted, label.split(" + "))]
-    return Lineage(name, node_text(node, names) if node is not None else "",
-                   place.at if place else node.where if node is not None else "",
-                   place.text if place else "", matches, last, kernels)
+def _prefixes(name: str) -> Iterable[str]:
+    """The name, and those that it derives from."""
+    yield name
+    while name := name.rpartition(".")[0]:
+        yield name
 
 
-def of_steps(name: str, steps: Iterable[tuple[str, str, str]], texts: Mapping[str, str],
-             prefix: str) -> Lineage:
+class Histories:
+    """The histories of all values of a graph, `before`, that passes made into `after`.
+
+    `events` are what the passes did, `steps` the kernels of the program, `texts` its C files,
+    `prefix` the name of the model in C.
+    """
+
+    def __init__(self, before: Module, events: Sequence[Event], after: Module,
+                 steps: Iterable[Step], texts: Mapping[str, str], prefix: str) -> None:
+        self.before, self.events, self.steps = before, events, list(steps)
+        self.names, self.last_names = value_names(before.graph), value_names(after.graph)
+        self.nodes = {self.names[v]: n for n in before.graph.nodes for v in n.outputs}
+        self.readers: dict[Value, list[Node]] = {}
+        for n in before.graph.nodes:
+            for x in n.inputs:
+                if isinstance(x, Value):
+                    self.readers.setdefault(x, []).append(n)
+        self.top = set(after.graph.nodes)
+        self.last = _Index((n, (*names_of(n), *(v.hint for v in n.outputs)))
+                           for n in all_nodes(after.graph) if not is_constant(n))
+        self.event = _Index((i, e.names) for i, e in enumerate(events))
+        self.kernel = _Index((row, row.names) for row in self.steps)
+        self.places = {row: place for row, place in zip(
+            self.steps, places(self.steps, texts, prefix), strict=True)}
+
+    def of(self, name: str) -> Lineage:
+        """The history of `name`: a value of the graph, what its author called so, or a kernel.
+
+        Raises InputError GT3093 if neither the graph, a pass nor the program has such a name."""
+        node = self.nodes.get(name)
+        of_kernel = [row for row in self.steps if row.kernel == name]
+        wanted = {name, *(names_of(node) if node is not None else ()),
+                  *(n for row in of_kernel for n in row.names)}
+        matches = [self.events[i] for i in self.event.of(wanted)]
+        if not matches and name not in (known := self._known()):
+            raise InputError("GT3093", f"there is no value {name!r}",
+                             hint=near(name, sorted(known), "`graphtool show` lists them"))
+        place = self.before.locations.get(node.where) if node is not None else None
+        last = [node_text(n, self.last_names) if n in self.top else n.op.name
+                for n in self.last.of(wanted)]
+        if not last:  # it became a part of others: those in the events, those that read it
+            wanted |= {e.value for e in matches}
+            wanted |= {n for v in (node.outputs if node is not None else ())
+                       for r in self.readers.get(v, ()) for n in names_of(r)}
+        kernels = [self.places[row] for row in of_kernel or self.kernel.of(wanted)]
+        return Lineage(name, node_text(node, self.names) if node is not None else "",
+                       place.at if place else node.where if node is not None else "",
+                       place.text if place else "", matches, last, kernels)
+
+    def _known(self) -> set[str]:
+        return {*self.names.values(), *(n for e in self.events for n in e.names),
+                *(row.kernel for row in self.steps),
+                *names_of(*(n for n in self.before.graph.nodes if not is_constant(n)))}
+
+
+def of_steps(name: str, steps: Iterable[Step], texts: Mapping[str, str], prefix: str) -> Lineage:
     """What a build without graphs knows of `name`: the kernels that compute it.
 
     Raises InputError GT3093 if none does."""
     rows = list(steps)
-    matches = [(k, label, plan) for k, label, plan in rows if name == k or concerns(
-        {name}, label.split(" + "))]
+    of_kernel = [row for row in rows if row.kernel == name]
+    matches = of_kernel or _Index((row, row.names) for row in rows).of([name])
     if not matches:
         raise InputError("GT3093", f"there is no value {name!r}", hint=near(
-            name, sorted({n for k, label, _ in rows for n in (k, *label.split(" + "))}),
+            name, sorted({n for row in rows for n in (row.kernel, *row.names)}),
             "`graphtool show` lists what the kernels compute"))
-    return Lineage(name, "", "", "", [], [], [
-        _place(k, label, plan, texts, prefix) for k, label, plan in matches], graph=False)
+    return Lineage(name, "", "", "", [], [], places(matches, texts, prefix), graph=False)
 
 
-def recorded(module: Module) -> list[Event]:
-    """The events that a graph's own history tells of: rules and notes, by value. What a node was
-    and became is only in a journal."""
-    out: list[Event] = []
-    for value, lines in module.history.items():
-        for one in lines:
-            step, colon, words = one.partition(": ")
-            call, _, rule = ("", "", "") if colon else one.partition(".")
-            out.append(Event(len(out) + 1, step if colon else call, rule, "", value, [value], "",
-                             words if colon else value, ""))
-    return out
+# ---- places in the C ----------------------------------------------------------------------------
+
+_HEAD = re.compile(r"void (\w+)\(")
 
 
-def _place(kernel: str, label: str, plan: str, texts: Mapping[str, str], prefix: str) -> Place:
-    function = f"{prefix}_{kernel}"
-    head = re.compile(rf"^void {re.escape(function)}\(", re.M)
+def places(steps: Iterable[Step], texts: Mapping[str, str], prefix: str) -> list[Place]:
+    """The place of each kernel in the C."""
+    found = _functions(texts)
+    return [Place(*row, name, *found.get(name, ("", 0, 0, 0)))
+            for row in steps for name in [f"{prefix}_{row.kernel}"]]
+
+
+def _functions(texts: Mapping[str, str]) -> dict[str, tuple[str, int, int, int]]:
+    """Each function of the C files: file, line of its head, first and last line of it with the
+    comment, the helpers and the macros before it."""
+    out: dict[str, tuple[str, int, int, int]] = {}
     for file, text in texts.items():
-        if file.endswith(".c") and (match := head.search(text)):
-            line = text.count("\n", 0, match.start()) + 1
-            return Place(kernel, label, plan, function, file, line)
-    return Place(kernel, label, plan, function, "", 0)
+        first = head = 0
+        name = ""
+        for number, line in enumerate(text.splitlines() if file.endswith(".c") else (), 1):
+            if line.startswith("/* "):
+                first = number
+            elif match := _HEAD.match(line):
+                name, head = match[1], number
+            elif line == "}" and name:
+                out[name] = (file, head, first or head, number)
+                name, first = "", 0
+    return out
 
 
 def lineage_lines(x: Lineage) -> list[str]:

@@ -25,6 +25,7 @@ from graphtool.kernels.choice.tuning import Row
 from graphtool.loops.records import ProgramFile
 from graphtool.machines import Machine
 from graphtool.package.record import Packaged
+from graphtool.passes.journal import Event
 from graphtool.report.bench import Base, Bench
 from graphtool.report.build_diff import BuildDiff
 from graphtool.report.captures import Captures
@@ -32,7 +33,7 @@ from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
 from graphtool.report.git import GitStatus, HookReport, Review
-from graphtool.report.lineage import Event, Lineage
+from graphtool.report.lineage import Lineage
 from graphtool.report.lint import Lint
 from graphtool.report.listing import FxListing, Listing
 from graphtool.report.modules import ModuleTable

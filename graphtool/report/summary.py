@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from graphtool.native.sizes import dim_table, equations, symbol_of
 from graphtool.report.artifacts import dim_text, interfaces, port_text
 from graphtool.report.bench import Timing
 from graphtool.report.table import Size, size
+from graphtool.report.trace import Trace
 from graphtool.symbolic import Dim, divides, symbol
 from graphtool.symbolic.parse import parse
 
@@ -106,6 +108,17 @@ class CallTimes(msgspec.Struct):
     timing: Timing
 
 
+class Traceability(msgspec.Struct):
+    """How far trace.csv joins model and C: nodes of the model, kernels of the C, and which of them
+    have no counterpart. `became` counts the nodes by what they became."""
+
+    nodes: int
+    kernels: int
+    became: dict[str, int]
+    lost: list[str]
+    orphans: list[str]
+
+
 class Summary(msgspec.Struct):
     """`report --json` and report.json; schemas/report.schema.json is made from it.
 
@@ -132,6 +145,15 @@ class Summary(msgspec.Struct):
     files: list[FileRow]
     reproduce: list[str]
     notes: list[str] = []
+    traced: Traceability | None = None  # of a build with --keep
+
+
+def traceability(t: Trace) -> Traceability:
+    """The figures of a trace."""
+    kernels = {p.kernel for n in t.nodes for p in n.kernels} | {p.kernel for p in t.orphans}
+    became = Counter(n.became for n in t.nodes)
+    return Traceability(len(t.nodes), len(kernels), dict(sorted(became.items())), t.lost,
+                        [p.kernel for p in t.orphans])
 
 
 def functions(m: Manifest) -> list[Interface]:

@@ -13,6 +13,10 @@ from graphtool.report.table import Column, Table, human, optional, table
 from graphtool.report.table import html as html_table
 from graphtool.report.table import markdown as page_table
 
+BECAME = {
+    "kernels": "computed by kernels", "view": "an address in the result of another node",
+    "constant": "computed at compile time", "merged": "merged into what reads it",
+    "removed": "removed by a rule", "unread": "read by no output", "lost": "of unknown fate"}
 EMPTY = Table((), ())
 
 
@@ -77,6 +81,14 @@ def sections(s: Summary) -> Iterator[Section]:
     if s.accuracy:
         yield Section("Accuracy", (), table(ACCURACY, s.accuracy))
     yield Section("Approximate, assumed, unchecked", (), table(INEXACT, s.inexact))
+    if (x := s.traced) is not None:
+        rows = [("nodes of the model", str(x.nodes))]
+        rows += [(BECAME[kind], str(count)) for kind, count in x.became.items()]
+        rows += [("kernels", str(x.kernels)),
+                 ("kernels without a node", _some(x.orphans) or "none")]
+        yield Section("Trace", ("trace.csv has a line for each node of the model and each kernel "
+                                "that it became a part of, with the lines of its C.",),
+                      Table(("", ""), rows))
     if s.requires:
         yield Section("Required of every run", ("A run of other sizes fails with an error.",),
                       table((Column[str]("rule", str, code=True),), s.requires))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 
 from graphtool.io import npz
 from graphtool.io.elf import read_elf
+from graphtool.ir import serial
+from graphtool.ir.graph import is_constant
 from graphtool.native import runtime
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
 
@@ -50,13 +53,43 @@ def test_the_figures_are_the_builds(gt: Cli, build: Path, tmp_path: Path) -> Non
     assert any(r["part"] == "the C library" for r in found["licences"])
 
 
+def test_the_trace_goes_from_each_node_to_its_lines_of_c(gt: Cli, build: Path, tmp_path: Path
+                                                         ) -> None:
+    assert gt("report", build, "-o", tmp_path / "r", "--no-times").code == 0
+    with (tmp_path / "r" / "trace.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    first, _ = sorted((build / "stages").glob("*.graph.json"))
+    nodes = {n.outputs[0].hint for n in serial.load(first).graph.nodes if not is_constant(n)}
+    assert {r["value"] for r in rows} == nodes and {r["became"] for r in rows} == {
+        "kernels", "merged"}
+    for r in rows:
+        lines = (build / r["file"]).read_text().splitlines()
+        part = lines[int(r["first line"]) - 1:int(r["last line"])]
+        assert part[0].startswith("/* ") and part[-1] == "}"
+        assert any(line.startswith(f"void {r['function']}(") for line in part)
+    assert {r["kernel"] for r in rows} == {s["kernel"] for s in json.loads(
+        (build / "build.json").read_text())["steps"]}
+    found = told(tmp_path / "r")["traced"]
+    assert found["nodes"] == len(nodes) and not found["lost"] and not found["orphans"]
+
+
+def test_a_build_of_a_graph_has_a_trace_if_it_keeps_its_stages(gt: Cli, tmp_path: Path) -> None:
+    gt("import", DIGITS, "--no-check", "-o", tmp_path / "d.graph.json")
+    for name, keep in (("a", []), ("b", ["--keep"])):
+        gt("build", tmp_path / "d.graph.json", "-o", tmp_path / name, *keep)
+        assert gt("report", tmp_path / name, "-o", tmp_path / f"r{name}", "--no-times").code == 0
+    assert told(tmp_path / "ra")["traced"] is None and not (tmp_path / "ra/trace.csv").exists()
+    assert told(tmp_path / "rb")["traced"]["became"] == {"kernels": 12, "merged": 1}
+
+
 def test_without_times_equal_builds_have_equal_reports(gt: Cli, build: Path, tmp_path: Path
                                                        ) -> None:
     texts = []
     for name in "ab":
         assert gt("report", build, "-o", tmp_path / name, "--no-times").code == 0
         texts.append({p.name: p.read_bytes() for p in (tmp_path / name).iterdir()})
-    assert texts[0] == texts[1] and sorted(texts[0]) == ["report.html", "report.json", "report.md"]
+    assert texts[0] == texts[1] and sorted(texts[0]) == [
+        "report.html", "report.json", "report.md", "trace.csv"]
 
 
 class Links(HTMLParser):

@@ -14,7 +14,7 @@ from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
-from graphtool.report.lineage import PassEvents, read_journal, write_journal
+from graphtool.passes.journal import PassEvents, read_journal, write_journal
 from graphtool.rewrite.engine import Journal, rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines

@@ -21,7 +21,8 @@ from graphtool.kernels.choice import tuning
 from graphtool.language import tokenizer
 from graphtool.loops import serial as programs
 from graphtool.native.runtime import Model
-from graphtool.report import bench, lineage
+from graphtool.passes import journal
+from graphtool.report import bench
 from graphtool.target import named as target
 from graphtool.train import checkpoint
 from graphtool.train.model import TrainModel
@@ -152,7 +153,7 @@ def read_base(path: Path) -> None:
 def journals() -> list[Path]:
     """What passes did."""
     path = Path(tempfile.mkdtemp()) / "journal.jsonl"
-    lineage.write_journal(path, [lineage.Event(1, "fold", "", "", "x", ["x"], "a", "b", "m.py:1")])
+    journal.write_journal(path, [journal.Event(1, "fold", "", "", "x", ["x"], "a", "b", "m.py:1")])
     return [path]
 
 
@@ -168,4 +169,4 @@ KINDS: dict[str, tuple[Read, Samples]] = {
     "tokenizer": (read_tokenizer, tokenizers),
     "machine": (read_machine, machine_files),
     "base": (read_base, base_files),
-    "journal": (lineage.read_journal, journals), **FOREIGN}
+    "journal": (journal.read_journal, journals), **FOREIGN}
