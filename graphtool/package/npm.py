@@ -2,7 +2,8 @@
 compiles one from the C of the build.
 
 `index.js` describes the functions of the build: one, several entry points over one set of weights,
-or those of a training graph over one state. `runtime.js`, the same in all packages, calls them.
+or those of a training graph over one state. The files of `javascript/` are the same in all
+packages: `runtime.js` calls the functions, `worker.js` does so in a worker.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ def module(s: Subject, known: Sequence[WebFunction]) -> str:
         start = next(_described(f) for f in known if f.word == "init")
     shown = [f for f in known if m.training is None or f.word != "init"]
     weights = "null" if s.weights is None else (
-        f'{{ file: "{s.weights.name}", offset: {m.weights_offset} }}')
+        f'{{ file: "{s.weights.name}", offset: {m.weights_offset}, size: {m.weights_bytes} }}')
     return _MODULE.format(
         name=s.name, first=shown[0].word, weights=weights, start=start,
         state="null" if m.training is None else m.training.state_bytes,
@@ -239,13 +240,15 @@ def make(s: Subject) -> Files:
     known = functions(s)
     about = {"name": s.name.lower(), "version": ".".join((*s.version.split("."), "0")[:3]),
              "description": f"The compiled model {s.name}", "type": "module",
-             "exports": {".": {"types": "./index.d.ts", "default": "./index.js"}},
+             "exports": {".": {"types": "./index.d.ts", "default": "./index.js"},
+                         "./worker": {"types": "./worker.d.ts", "default": "./worker.js"}},
              "types": "./index.d.ts", "files": ["*"], "sideEffects": False}
     data = {} if s.weights is None else {s.weights.name: s.weights.read_bytes()}
-    runtime = resources("graphtool.package").joinpath("javascript", "runtime.js")
+    shared = {f.name: f.read_bytes() for f in resources("graphtool.package").joinpath(
+        "javascript").iterdir()}
     return {"package.json": (json.dumps(about, indent=2) + "\n").encode(),
             "index.js": module(s, known).encode(), "index.d.ts": types(s, known).encode(),
-            "runtime.js": runtime.read_bytes(), f"{s.name}.wasm": wasm(s, known), **data}
+            **shared, f"{s.name}.wasm": wasm(s, known), **data}
 
 
 def _tgz(s: Subject, files: Files) -> Archive:

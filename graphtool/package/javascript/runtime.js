@@ -2,6 +2,7 @@
 const NODE = typeof process !== "undefined" && !!process.versions?.node;
 const ALIGN = 64;
 const ROOM = 64; // the most axes of an array
+const RETRIES = 3; // of a connection that broke
 
 const NO_FILE = 8, NOT_SUPPORTED = 52; // errors of WASI
 
@@ -20,15 +21,39 @@ function system(exports) {
   return new Proxy(known, { get: (_, name) => known[name] ?? (() => NOT_SUPPORTED) });
 }
 
+const isHere = (file) => NODE && new URL(file, import.meta.url).protocol === "file:";
+
 /** The bytes of a file that lies beside this module. */
 async function bytes(file) {
   const url = new URL(file, import.meta.url);
-  if (NODE && url.protocol === "file:") {
-    return (await import("node:fs/promises")).readFile(url);
-  }
+  if (isHere(file)) return (await import("node:fs/promises")).readFile(url);
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
   return new Uint8Array(await answer.arrayBuffer());
+}
+
+/** Reads `size` bytes of a file from `offset` on into `into()`, as they come. If the connection
+ * breaks, the rest is asked for. */
+async function stream(file, offset, size, into) {
+  const url = new URL(file, import.meta.url);
+  for (let done = 0, tries = 0; done < size; tries++) {
+    const first = offset + done, answer = await fetch(url, { headers: { Range: `bytes=${first}-` } });
+    if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+    let skipped = answer.status === 206 ? 0 : first; // what a server without ranges sends again
+    const reader = answer.body.getReader();
+    try {
+      for (let part; !(part = await reader.read()).done;) {
+        const rest = part.value.subarray(Math.min(skipped, part.value.length));
+        skipped -= part.value.length - rest.length;
+        const data = rest.subarray(0, size - done);
+        into().set(data, done);
+        done += data.length;
+      }
+      if (done < size) throw new Error(`${url} is cut short`);
+    } catch (error) {
+      if (tries === RETRIES) throw error;
+    }
+  }
 }
 
 /** Loads the model that `about` describes. `files` may give the bytes of its files by name. */
@@ -40,8 +65,14 @@ export async function open(about, files = {}) {
   instance.exports._initialize?.();
   const memory = new Memory(instance.exports);
   if (about.weights) {
-    const { file, offset } = about.weights;
-    memory.put("weights", (files[file] ?? await bytes(file)).subarray(offset));
+    const { file, offset, size } = about.weights;
+    const at = memory.room("weights", size);
+    const into = () => new Uint8Array(memory.buffer, at, size);
+    if (files[file] || isHere(file)) {
+      into().set((files[file] ?? await bytes(file)).subarray(offset, offset + size));
+    } else {
+      await stream(file, offset, size, into);
+    }
   }
   return about.state ? new Trainer(about, memory) : new Model(about, memory);
 }
