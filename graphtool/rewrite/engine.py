@@ -41,7 +41,7 @@ from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.text import expression
 from graphtool.ir.trace import Builder, Tracer, infer
 from graphtool.plugins import broke
-from graphtool.rewrite.patterns import MATCHED, Applied, Env, match_node, pattern
+from graphtool.rewrite.patterns import MATCHED, Applied, Env, Look, match_node, pattern
 
 Array = np.ndarray[Any, Any]
 _DEPTH = 32  # rules that fire within what a rule produced
@@ -221,6 +221,7 @@ class _Engine:
     may: frozenset[Soundness]
     uses: Mapping[Value, int]
     journal: Journal
+    seen: Callable[[Look], Look]
     fired: list[Fired] = field(default_factory=list)
 
     @property
@@ -277,7 +278,7 @@ class _Engine:
         if r.pattern is None:
             yield {}
             return
-        for env in match_node(r.pattern, op, inputs, attrs, {}, emitter.made_by.get):
+        for env in match_node(r.pattern, op, inputs, attrs, {}, self.seen(emitter.made_by.get)):
             # a value made in this round has no count yet: the next round knows it
             if not r.once or all(self.uses.get(v) == 1 for v in env.get(MATCHED, ())):
                 yield env
@@ -334,12 +335,13 @@ def index_rules(rules: Sequence[Rule], may: frozenset[Soundness]) -> dict[Op, li
 
 
 def apply_rules(graph: Graph, rules: Sequence[Rule],
-                may: frozenset[Soundness] = EXACT, journal: Journal | None = None) -> Graph:
-    """Applies rules that need only what they `may`, until none fires; else the graph as it is."""
+                may: frozenset[Soundness] = EXACT, journal: Journal | None = None,
+                seen: Callable[[Look], Look] = lambda look: look) -> Graph:
+    """The graph after rules that need what they `may`; patterns look at it through `seen`."""
     index = index_rules(rules, may)
     journal = Journal() if journal is None else journal
     for _ in range(_ROUNDS):
-        engine = _Engine(index, may, use_counts(graph), journal)
+        engine = _Engine(index, may, use_counts(graph), journal, seen)
         new = rebuild(graph, engine.visit)
         if not engine.fired:
             break

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
+from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
@@ -17,6 +18,7 @@ from graphtool.ir.graph import Node, Operand, Value, is_constant
 from graphtool.ir.op import Op, Operators
 
 MATCHED = ""  # the key under which a match keeps the values between its leaves
+
 
 class Pattern(Operators):
     """A tensor on the left side of a rule; an op called on it returns an `Applied`."""
@@ -49,6 +51,29 @@ class Applied(Pattern):
 
 Env = dict[str, Any]
 Look = Callable[[Value], Node | None]
+
+
+def unrounded(look: Look) -> Look:
+    """`look`, but a 16-bit product or quotient with a number, computed in float32 and rounded, is
+    one node: mul(x, 0.1) in place of cast(mul(cast(x), 0.1)). For rules whose right side rounds at
+    other places anyway."""
+    def narrow(x: Operand, dtype: DType) -> Operand | None:
+        node = look(x) if isinstance(x, Value) else None
+        widened = node.inputs[0] if node is not None and node.op.name == "cast" else None
+        return widened if isinstance(widened, Value) and widened.type.dtype is dtype else None
+
+    def at(v: Value) -> Node | None:
+        node, dtype = look(v), v.type.dtype
+        if node is None or node.op.name != "cast" or not dtype.is_narrow:
+            return node
+        wide = look(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
+        if wide is None or wide.op.name not in ("mul", "div") or (
+                wide.outputs[0].type.dtype is not dtype.computes):
+            return node
+        inputs = tuple(x if isinstance(x, (int, float)) else narrow(x, dtype) for x in wide.inputs)
+        known = None not in inputs and any(isinstance(x, (int, float)) for x in inputs)
+        return replace(wide, inputs=inputs, outputs=node.outputs) if known else node
+    return at
 
 
 def pattern(equation: Callable[..., Any]) -> Applied:

@@ -13,21 +13,25 @@ from graphtool.ir.graph import is_constant, is_parameter
 from graphtool.ir.op import OPS
 
 
-def unrounded(c: Context, fn: Any, a: Any, b: Any, *, cuts: bool = False) -> Any:
-    """fn(a, b), in float32 if the 16-bit type of the result has a number that is an operand as 0
-    or ∞; if fn `cuts` its result to whole numbers, also if the type rounds the number.
+def unrounded(c: Context, fn: Any, a: Any, b: Any) -> Any:
+    """fn(a, b), a product or a quotient. One of a 16-bit type is computed in float32 if the type
+    rounds an operand that is a number, or b, a tensor of rank 0 in a wider type.
 
-    So does torch, also for a constant of rank 0: in a mask (1 − m)·−1e9 of float16, 0·−1e9 is 0,
-    and 0·−∞ would be NaN.
+    So does torch: 300.7 times a bfloat16 is not 300 times it. Of a constant a of rank 0 torch keeps
+    only what the type has as 0 or ∞: in a mask (1 − m)·−1e9 of float16, 0·−1e9 is 0, and 0·−∞
+    would be NaN.
     """
     dtype = c.out.dtype
     if not dtype.is_narrow:
         return fn(*(c.as_operand(x, dtype) for x in (a, b)))
-    a, b = (_number(x, dtype) for x in (a, b))
-    if any(_is_lost(x, dtype, cuts) for x in (a, b)):
-        return c.cast(fn(*(c.cast(c.as_operand(x, dtype), dtype.computes) if isinstance(x, Array)
-                           else x for x in (a, b))), dtype)
-    return fn(*(c.as_operand(x, dtype) for x in (a, b)))
+    first, second = _number(a, dtype), _number(b, dtype)
+    wide = isinstance(second, Array) and not second.ndim and not second.dtype.is_narrow
+    if wide or _is_lost(first, dtype, not isinstance(a, Array)) or _is_lost(second, dtype, True):
+        first = c.as_operand(first, dtype)
+        second = second if wide else c.as_operand(second, dtype)
+        return c.cast(fn(*(c.cast(x, dtype.computes) if isinstance(x, Array) else x
+                           for x in (first, second))), dtype)
+    return fn(*(c.as_operand(x, dtype) for x in (first, second)))
 
 
 def _number(x: Any, dtype: DType) -> Any:

@@ -16,6 +16,7 @@ from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.recognise import attention
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, rule, stated
+from graphtool.rewrite.patterns import unrounded
 
 
 def recognise(graph: Graph, *, numerics: str = "approximate",
@@ -24,7 +25,8 @@ def recognise(graph: Graph, *, numerics: str = "approximate",
 
     `numerics` is the loosest class of rule that may fire.
     """
-    return apply_rules(graph, RULES, permitted(rules, numerics, "recognise"), journal)
+    return apply_rules(graph, RULES, permitted(rules, numerics, "recognise"), journal,
+                       unrounded)
 
 
 def _whole(op: Op, *operands: Any, **attrs: Any) -> Any:

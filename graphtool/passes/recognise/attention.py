@@ -21,7 +21,7 @@ from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import array_of, family_rule, number_of, producer, readers, rule
-from graphtool.rewrite.patterns import Applied, bindings, pattern
+from graphtool.rewrite.patterns import Applied, bindings, pattern, unrounded
 from graphtool.symbolic import product as count
 
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
@@ -148,8 +148,11 @@ _SCALED: tuple[tuple[Applied, Callable[[float], float | None]], ...] = (
 
 def _without_factor(x: Any) -> tuple[Any, float]:
     """y and c, if x is y·c or y / c for a number c; else x and 1."""
+    if not isinstance(x, Tracer):
+        return x, 1.0
+    look = unrounded(x.builder.made_by.get)
     for form, factor in _SCALED:
-        for env in bindings(form, x.value, x.builder.made_by.get) if isinstance(x, Tracer) else ():
+        for env in bindings(form, x.value, look):
             a, c = x.builder.wrap(env["y"]), number_of(x.builder.wrap(env["c"]))
             if c is None or not isinstance(a, Tracer) or a.shape != x.shape or (
                     (by := factor(c)) is None):

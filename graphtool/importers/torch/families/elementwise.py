@@ -305,7 +305,7 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
     if rounding_mode == "floor":
         return floor_divide(c, self, other)
     whole = rounding_mode == "trunc" and c.out.dtype.is_float
-    return unrounded(c, lambda a, b: o.trunc(a / b) if whole else a / b, self, other, cuts=whole)
+    return unrounded(c, lambda a, b: o.trunc(a / b) if whole else a / b, self, other)
 
 
 @aten("floor_divide")
