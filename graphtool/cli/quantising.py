@@ -82,7 +82,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     The report says of each layer its form, bytes, time, and the error of the outputs if it alone is
     quantised. The exit code is 1 if --error, --size and --time cannot all be kept."""
     from graphtool.analysis import made_up
-    from graphtool.passes.quantise.calibrate import batches
+    from graphtool.passes.quantise.calibrate import batches, of_one_number
     from graphtool.passes.quantise.grids import METHODS
     from graphtool.passes.quantise.ports import PORT_TYPES
     from graphtool.report import mix, quantised
@@ -98,6 +98,8 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
         machine.freestanding and calibrate is not None, _word("--io", io, PORT_TYPES))
     dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
+    for name, number in of_one_number(data).items():
+        terminal.note(f"all examples of {name} are {number:g}: ranges from them fit no other input")
     ready = prepared(module, settings, data)
     tried = data or [made_up.random_inputs(module, seed, dims)]
     result, report = mix.mixed(ready, goals, machine, tried, measure, each, dims)

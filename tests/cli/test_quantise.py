@@ -107,3 +107,12 @@ def test_too_few_examples(gt: Cli, folder: Path, tmp_path: Path) -> None:
     gt("opt", folder / "digits.graph.json", "--passes", "specialize{batch=4}", "-o", four)
     done = gt("quantise", four, "--calibrate", folder / "in.npz")
     assert (done.code, "takes 4 at a time" in done.err) == (3, True)
+
+
+def test_examples_of_one_number_are_named(gt: Cli, folder: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "three.npz", image=np.full((2, 1, 8, 8), 3, np.float32))
+    line = ["quantise", folder / "digits.graph.json", "--no-each", "-o", tmp_path / "q.graph.json"]
+    done = gt(*line, "--calibrate", tmp_path / "three.npz")
+    assert done.code == 0, done.err
+    assert "all examples of image are 3: ranges from them fit no other input" in done.err
+    assert "all examples" not in gt(*line, "--calibrate", TRAIN, "--samples", 32).err

@@ -90,6 +90,18 @@ def _cut(arrays: Batch, module: Module, where: str, samples: int) -> Iterator[tu
             yield {n: a[i:end] for n, a in inputs.items()}, end - i
 
 
+def of_one_number(data: Sequence[Batch]) -> dict[str, float]:
+    """The inputs of floats whose examples all hold one and the same number, with this number: the
+    ranges of such examples fit no others."""
+    out = {}
+    for name, a in (data[0] if data else {}).items():
+        first = a.flat[0]
+        if dtypes.of_numpy(a.dtype).is_float and sum(batch[name].size for batch in data) > 1 and (
+                all((batch[name] == first).all() for batch in data)):
+            out[name] = float(first)
+    return out
+
+
 def _typed(name: str, a: Array, t: TensorType, where: str) -> Array:
     """The array in the element type of its input, where that changes no number."""
     x = dtypes.converted(np.asarray(a), t.dtype)
