@@ -150,10 +150,11 @@ def _without_factor(x: Any) -> tuple[Any, float]:
     """y and c, if x is y·c or y / c for a number c; else x and 1."""
     if not isinstance(x, Tracer):
         return x, 1.0
-    look = unrounded(x.builder.made_by.get)
+    builder: Any = x.builder
+    look = unrounded(builder.made_by.get)
     for form, factor in _SCALED:
         for env in bindings(form, x.value, look):
-            a, c = x.builder.wrap(env["y"]), number_of(x.builder.wrap(env["c"]))
+            a, c = builder.wrap(env["y"]), number_of(builder.wrap(env["c"]))
             if c is None or not isinstance(a, Tracer) or a.shape != x.shape or (
                     (by := factor(c)) is None):
                 continue
