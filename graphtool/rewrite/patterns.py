@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.io.weights import Weight
@@ -59,15 +60,15 @@ def unrounded(look: Look) -> Look:
     other places anyway."""
     def narrow(x: Operand, dtype: DType) -> Operand | None:
         node = look(x) if isinstance(x, Value) else None
-        widened = node.inputs[0] if node is not None and node.op.name == "cast" else None
+        widened = node.inputs[0] if node is not None and node.op is o.cast else None
         return widened if isinstance(widened, Value) and widened.type.dtype is dtype else None
 
     def at(v: Value) -> Node | None:
         node, dtype = look(v), v.type.dtype
-        if node is None or node.op.name != "cast" or not dtype.is_narrow:
+        if node is None or node.op is not o.cast or not dtype.is_narrow:
             return node
         wide = look(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
-        if wide is None or wide.op.name not in ("mul", "div") or (
+        if wide is None or wide.op not in (o.mul, o.div) or (
                 wide.outputs[0].type.dtype is not dtype.computes):
             return node
         inputs = tuple(x if isinstance(x, (int, float)) else narrow(x, dtype) for x in wide.inputs)

@@ -121,7 +121,8 @@ _ADVICE = (
      "torch._check for a bound on a size"),
     ("specialized", "a dynamic dim that the model fixes",
      "a loop over the dim, or a test of it, makes its size a constant; name fewer dims as "
-     "dynamic, or write the loop as tensor operations"),
+     "dynamic, or write the loop as tensor operations; where it is that of nn.GRU, LSTM or RNN, "
+     "import the ONNX model that torch.onnx.export(…, dynamo=False) writes"),
     ("Constraints violated", "a dynamic dim that the model restricts",
      "give the dim the bounds that the model allows, or leave it static"),
 )
