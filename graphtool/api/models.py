@@ -115,7 +115,7 @@ def optimize(module: Module, passes: str | Sequence[str] | None = None, *, targe
     `target` is cpu (this machine) or a name such as x86-64-v3, `precision` the loosest class of
     numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`,
     `machine` a row of the table of machines, or a .json file of one, by which kernels are chosen,
-    `threads` the most that a run may use, by default as many as there are processors here.
+    `threads` the most that a run may use, by default as many as there are processors where it runs.
     With `assume="nothing"` no kernel is chosen that can move or spread a NaN or an infinity.
     `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
     arguments or an illegal order.

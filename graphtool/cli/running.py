@@ -6,18 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from graphtool.cli import options, sources, terminal
 from graphtool.cli.faultfinding import ReproDir, leave_repro_of
-from graphtool.cli.tuning import warn_of_load
+from graphtool.cli.processors import note_of_threads, warn_of_load
 from graphtool.compile.source import is_stdin
 from graphtool.errors import UsageError, listed
-
-if TYPE_CHECKING:
-    from graphtool.native.runtime import Model
 
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
 Verify = Annotated[bool, typer.Option(
@@ -49,25 +46,13 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
     from graphtool.native import runtime
     from graphtool.verify.sides import build_inputs
     model = runtime.load(build, threads, verify, entry=entry)
-    note_of_threads(model)
+    note_of_threads(model.manifest, threads)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
                             (lambda: build_inputs(model, seed, sizes)) if random else None)
     if model.manifest.training is not None:
         terminal.note("this is a training step: `graphtool train` runs it over data")
     return judged(dict(model.run(arrays)), out)
-
-
-def note_of_threads(model: Model) -> None:
-    """A note if the library was built for fewer threads than the run may use, and has work for
-    them."""
-    m, wanted = model.manifest, model.threads
-    if m.device or m.threads is None or m.threads.most >= wanted or all(s.serial for s in m.steps):
-        return
-    work, least = m.threads.work, m.threads.least
-    if not isinstance(work, int) or work >= least:
-        terminal.note(f"this build uses {m.threads.most} of {wanted} threads: build it with "
-                      f"--threads {wanted} to use all")
 
 
 def check(a: Annotated[str, typer.Argument(
@@ -157,7 +142,7 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
         raise UsageError("GT3137", "--vs and --compare contradict each other",
                          hint="give one of them")
     ours = runtime.load(build, threads, entry=entry)
-    note_of_threads(ours)
+    note_of_threads(ours.manifest, threads)
     sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
     arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
                             lambda: build_inputs(ours, seed, sizes))

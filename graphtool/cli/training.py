@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import options, saving, sources, terminal
+from graphtool.cli.processors import note_of_threads
 from graphtool.errors import UsageError, listed
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
     """Train with a compiled step.
 
     If it is killed, the same command with --resume continues and ends with the same bits."""
+    from graphtool.io.manifest import read_manifest
     from graphtool.train import checkpoint as checkpoints
     from graphtool.train.dataset import load
     from graphtool.train.loop import Plan, Trainer
@@ -150,6 +152,7 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
     if resume and checkpoint is None:
         raise UsageError("GT3050", "--resume needs the directory", hint="--checkpoint run/")
     model = TrainModel(build, threads)
+    note_of_threads(read_manifest(build), threads)
     examples = load(data, model, _held(val), seed, shuffle)
     if start is not None:
         checkpoints.start(model, checkpoints.read(start), str(start))

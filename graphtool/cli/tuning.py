@@ -6,7 +6,6 @@ kernels are chosen.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import options, sources, terminal
+from graphtool.cli.processors import warn_of_load
 from graphtool.compile.options import Choosing
 from graphtool.compile.source import is_program
 from graphtool.errors import InputError, UsageError
@@ -105,15 +105,6 @@ def _measured(layers: Iterator[Any], names: list[str], budget: str, path: Path |
         raise
 
 
-def warn_of_load(threads: int) -> None:
-    """A note if other programs use the processors: threads then wait for each other at random."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    free = (os.cpu_count() or 1) - load
-    if free < threads - 0.5:
-        terminal.note(f"the machine is busy ({load:.1f} of {os.cpu_count()} processors): measure "
-                      "on an idle one, or the results may be wrong")
-
-
 def _tell(report: Any, form: str, subject: str) -> None:
     from graphtool.report.table import table
     from graphtool.report.tuned import SITES, stale_line, tune_outcome
@@ -172,7 +163,6 @@ def machine(out: RowFile = None, name: Called = "here", list_: Known = False, cc
     if not re.fullmatch(machines.NAME, name):
         raise UsageError("GT2103", f"a row cannot be called {name!r}",
                          hint="letters, digits, - and .")
-    from graphtool.cli.tuning import warn_of_load
     warn_of_load(cores())
     here = report.measured(name, cc)
     if out is not None:

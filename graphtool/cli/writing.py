@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import options, terminal
+from graphtool.cli.processors import note_of_threads
 from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(
@@ -40,12 +41,14 @@ def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8
     The text that follows the prompt goes to stdout. The same seed gives the same text, also by the
     C program in the build. Texts of several prompts come one after the other, each behind a line
     with its number; each ends on its own, and is what it would be alone."""
+    from graphtool.io.manifest import read_manifest
     from graphtool.language.sampling import samplings
     from graphtool.native.generation import TextGenerator
     from graphtool.native.several_texts import write_texts
     prompts = prompt or [""]
     how, *others = samplings(temperature, top_k, top_p, seed or [0], len(prompts))
     writer = TextGenerator(build, threads)
+    note_of_threads(read_manifest(build), threads)
     began = time.perf_counter()
     if others:
         texts = write_texts(writer, prompts, [how, *others], tokens, tuple(stop or ()))

@@ -169,8 +169,9 @@ class Choosing:
         "machine -o` wrote. By default those of the processor at hand, where it is known.")
     threads: int | None = option(
         None, "--threads", kind=int, least=1, refused={PROGRAM: _LOWER},
-        help="The most threads that a run may use, by default as many as there are processors "
-        "here. State it for a library that runs elsewhere; each one takes some memory.")
+        help="The most threads that a run may use. By default a run uses as many as there are "
+        "processors where it runs, 256 at most, and kernels are chosen for as many as there are "
+        "here.")
     precision: Precision = option(
         "default", "--precision", words=partial(get_args, Precision),
         help="strict: the same bits on any machine, with any compiler and number of threads. "
@@ -209,7 +210,7 @@ class Choosing:
         from graphtool import target as targets
         if self.machine is not None:
             target = targets.on_machine(target, self.machine)
-        return target if self.threads is None else replace(target, threads=self.threads)
+        return target if self.threads is None else targets.for_threads(target, self.threads)
 
     @property
     def rules(self) -> Rules:
@@ -293,6 +294,12 @@ class Build(LoweringOptions):
         None, "--max-flash", metavar="BYTES", refused=_UNMEASURED, help="The most bytes of code, "
         "constants and weights, as 256K, in the same way.")
     nodes: Mapping[str, str] | None = None
+
+    def on_machine(self, target: Target) -> Target:
+        """The target as the base class has it, with one thread if none are wanted."""
+        from graphtool import target as targets
+        target = Choosing.on_machine(self, target)  # slots: a dataclass has no super()
+        return target if self.openmp else targets.for_threads(target, 1)
 
     def fitted(self, target: Target) -> Build:
         """The options for a target without an operating system: the weights are constants of the

@@ -10,6 +10,7 @@ from graphtool.assume import of_numbers, strongest
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.interface import open_sizes
 from graphtool.emit.language import language_of
+from graphtool.emit.shares import own_bytes
 from graphtool.io.manifest_rows import ThreadsRow
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
@@ -19,13 +20,11 @@ from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import most_live
 from graphtool.loops.program import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.totals import moved
+from graphtool.symbolic import Dim
 
 
 def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
     """What build.json says of a program."""
-    def dim(d: Any) -> int | str:
-        return d if isinstance(d, int) else author_text(d)
-
     room = {program.outputs[b.slot]: b.size for b in program.buffers if b.space == "output"}
     grids = {p: program.grids[f"{kind}{i}"] for kind, ports in (
         ("input", program.inputs), ("output", program.outputs))
@@ -36,33 +35,33 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
 
     def port(p: Port) -> dict[str, Any]:
         row: dict[str, Any] = {"name": p.name, "type": p.dtype.short,
-                               "shape": [dim(d) for d in p.shape]}
-        row |= {"below": [dim(d) for d in p.below]} if p.below else {}
+                               "shape": [_size(d) for d in p.shape]}
+        row |= {"below": [_size(d) for d in p.below]} if p.below else {}
         row |= {"scale": grids[p][0], "zero": grids[p][1]} if p in grids else {}
-        return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
+        return row | {"room": _size(room[p])} if p in room and open_sizes(program, p) else row
     assumed = [assumption(s.choice, kernels[s.kernel]) for s in runs(program.steps)]
     return {
         **BUILD.head, "name": program.name,
         "target": program.meta.get("target", ""), "machine": program.meta.get("machine", ""),
         "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
-        "weights_bytes": layout(held)[1], "arena": dim(program.arena),
+        "weights_bytes": layout(held)[1], "arena": _size(program.arena),
         "live": most_live(program), "threads": asdict(threads_of(program)),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
         "dims": [{"name": by_author(s.name), "min": s.lo or 0, "max": s.hi}
                  | ({"step": s.step, "offset": s.offset} if s.step > 1 else {})
                  for s in program.dims],
-        "requires": [[dim(e.left), dim(e.right)] for e in program.requires],
+        "requires": [[_size(e.left), _size(e.right)] for e in program.requires],
         "sizes": [{"name": by_author(b.size.name), "min": b.size.lo, "max": b.size.hi,
-                   "most": None if b.most == ENDLESS else dim(b.most)}
+                   "most": None if b.most == ENDLESS else _size(b.most)}
                   for b in binds(program.steps)],
         "donations": list(program.donations),
-        "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
+        "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": _size(s.flops),
                    "barrier": s.barrier, "serial": kernels[s.kernel].serial,
                    "choice": s.choice and asdict(s.choice),
                    "error": added_error(s.choice), "assumes": assumes,
-                   "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
+                   "bytes": _size(moved(s, kernels[s.kernel], buffers, dims))}
                   for s, assumes in zip(runs(program.steps), assumed, strict=True)],
         "precision": program.meta.get("precision", "default"),
         "assumes": "normal" if program.meta.get("assume") == "normal" else strongest(
@@ -73,7 +72,12 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
 
 
 def threads_of(program: Program) -> ThreadsRow:
-    """By which figures the library decides how many threads a run gets."""
+    """By which figures the library decides how many threads a run gets, and what each needs."""
     work, least = parallel_work(program)
-    most = 1 if all(k.serial for k in program.kernels) else program.threads
-    return ThreadsRow(most, work if isinstance(work, int) else author_text(work), least)
+    alone = program.threads == 1 or all(k.serial for k in program.kernels)
+    memory = 0 if alone else own_bytes(program)
+    return ThreadsRow(1 if alone else program.threads, _size(work), least, _size(memory))
+
+
+def _size(d: Dim) -> int | str:
+    return d if isinstance(d, int) else author_text(d)

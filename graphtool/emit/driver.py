@@ -11,6 +11,7 @@ from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type, maybe_zero
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer, placed
+from graphtool.emit.shares import own_bytes
 from graphtool.emit.statuses import (
     FIRST_CHECK,
     atom_text,
@@ -24,7 +25,7 @@ from graphtool.emit.steps import StepPrinter, entered
 from graphtool.emit.weights import Part, part_of
 from graphtool.escaping import c_comment
 from graphtool.loops.program import Buffer, Program, runs
-from graphtool.symbolic import Dim, bounds, known
+from graphtool.symbolic import Dim, bounds
 
 
 def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = (),
@@ -148,6 +149,21 @@ def pointer_checks(program: Program, built_in: bool, arena: bool = True) -> Iter
         yield f"if (({address}) % {ALIGN}) return {big}_MISALIGNED;"
 
 
+def _most_threads(program: Program) -> Iterator[str]:
+    """C that limits `threads` to what the program is for, and to as many as the work pays for."""
+    work, least = parallel_work(program)
+    most, largest = program.threads, bounds(work)[1]
+    if largest is not None and 1 + largest // least < most:
+        most = 1 + largest // least
+        yield "/* so little work is done sooner by these than by waking more */"
+    yield f"if (threads > {most}) threads = {most};"
+    if not isinstance(work, int) and most > 1:
+        yield "/* each needs so much work that waking it pays */"
+        text = ExprPrinter(atoms(program, "dims")).index(work, 13)
+        yield f"const int64_t worth = 1 + {text} / {least};"
+        yield "if (threads > worth) threads = (int)worth;"
+
+
 def _arena(w: Writer, program: Program, printer: ExprPrinter) -> None:
     """Write the body of NAME_arena_bytes. It computes in numbers that cannot wrap around first."""
     if program.dims:
@@ -207,18 +223,13 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, parts: Sequence[Pa
         w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
         if not how.most or all(k.serial for k in program.kernels):
             w.line("(void)threads;")
-            w.line(how.start.format(threads="1"))
+            w.line(how.start.format(threads="1", room="0"))
         else:
-            work, least = parallel_work(program)
             w.line(f"if (threads < 1) threads = {how.most};")
-            w.line(f"if (threads > {program.threads}) threads = {program.threads};")
-            few = known(work, "<", least)
-            given = ExprPrinter(atoms(program, "dims"))
-            if few is not False:
-                w.line("/* so little work is done sooner by one thread than by waking others */")
-                when = "" if few else f"if ({given.index(work)} < {least}) "
-                w.line(f"{when}threads = 1;")
-            w.line(how.start.format(threads="threads"))
+            for line in _most_threads(program):
+                w.line(line)
+            room = ExprPrinter(atoms(program, "dims")).index(own_bytes(program))
+            w.line(how.start.format(threads="threads", room=room))
         if checks:
             with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
                 w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool.emit.expr import ExprPrinter, Text, joined_terms
 from graphtool.emit.language import language_of
+from graphtool.emit.shares import own_bytes
 from graphtool.emit.statuses import enumeration, statuses
 from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import author_text, by_author, symbol_by_author
@@ -154,7 +155,7 @@ size_t {name}_arena_bytes(const int64_t *dims);
    A run keeps nothing but the threads that it made, asleep: any number of threads may call this
    at the same time if each has its own arena, dims and outputs.
    `threads` is how many of them one run may use, 0: as many as the process may use
-   processors.{sizes} */
+   processors.{most}{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
 """
@@ -241,7 +242,7 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
         example="" if owner else f"\n   {name}_example.c shows how to use it.",
         running=(_ON_DEVICE + log if device else _RUNNING).format(
             name=name, dims=dims_type(program), sizes=_SIZES if program.sizes else "",
-            memory=memory,
+            memory=memory, most=_most_threads(program),
             weights=(f"`weights` is the data that {owner or name}_load got." if weighs else
                      "`weights` is NULL: the library has them.")),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),
@@ -249,6 +250,17 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
                          *port_lines(program, updated))),
         statuses=enumeration(name, statuses(program)),
         levels=_LEVELS.format(name=name, levels=levels) if levels else "")
+
+
+def _most_threads(program: Program) -> str:
+    """What limits the threads of a run, and the memory that they need."""
+    if program.threads == 1 or all(k.serial for k in program.kernels):
+        return " It uses one."
+    memory = own_bytes(program)
+    more = "" if memory == 0 else (
+        f" Each but the first works\n   in {c_comment(author_text(memory))} bytes of its own, "
+        "which the library keeps.")
+    return f" It uses {program.threads} at most.{more}"
 
 
 def loading(name: str, weighs: bool, takes: str = "", *, device: bool = False) -> str:

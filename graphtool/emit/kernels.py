@@ -1,8 +1,4 @@
-"""Kernels as functions: loop nests as statements, templates as macros around a header.
-
-A thread that is done early takes pieces of the shares of others. A piece should last some tens of
-microseconds, so that taking it costs nothing in comparison.
-"""
+"""Kernels as functions: loop nests as statements, templates as macros around a header."""
 
 from __future__ import annotations
 
@@ -19,6 +15,7 @@ from graphtool.emit.fields import TILE, staged
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
+from graphtool.emit.shares import has_phases, phased, pieces
 from graphtool.emit.statements import Statements, is_for_a_team, language_of_kernel
 from graphtool.emit.weights import ALIGN
 from graphtool.escaping import c_comment
@@ -28,55 +25,7 @@ from graphtool.loops.ir import For, Hook, MacroValue, Template
 from graphtool.loops.program import Kernel, Param, Program, runs
 from graphtool.loops.walk import polynomials
 from graphtool.loops.walk import statements as walked
-from graphtool.symbolic import symbols
-
-LEAST_WORK = 8_000_000  # nominal flops of a piece: some 30 µs
-BY_THREAD = ("t",)  # the arguments of a pointer to memory that each thread has
-
-
-def pieces(program: Program, most: int) -> dict[str, int]:
-    """For each kernel the pieces of a share, `most` at most, by the work of its largest step; an
-    open size counts as large."""
-    least, work = LEAST_WORK * program.threads, dict[str, int]()
-    for step in runs(program.steps):
-        flops = step.flops if isinstance(step.flops, int) else most * least
-        work[step.kernel] = max(work.get(step.kernel, 0), flops)
-    return {k.name: max(1, min(most, work.get(k.name, 0) // least))
-            if program.threads > 1 and is_divisible(k) else 1 for k in program.kernels}
-
-
-def is_divisible(kernel: Kernel) -> bool:
-    """Whether more pieces repeat no work: of a template, or of loops around the shared one."""
-    return not kernel.serial and all(
-        CONTRACTS[s.kernel].grain != "whole" and not has_phases(s) if isinstance(s, Template)
-        else isinstance(s, For) and s.mode.startswith("parallel") for s in kernel.body)
-
-
-def has_phases(t: Template) -> bool:
-    """Whether a template has phases of its own, with waits between them."""
-    when = CONTRACTS[t.kernel].phases
-    return when if isinstance(when, bool) else any(name == when for name, _ in t.macros)
-
-
-def phased(kernel: Kernel) -> bool:
-    """Whether a kernel has phases of its own: all threads enter it, and take shares inside."""
-    return any(map(has_phases, _templates(kernel)))
-
-
-def knows_thread(kernel: Kernel) -> bool:
-    """Whether a kernel needs to know its thread: for phases, or for memory that each thread has."""
-    return phased(kernel) or any(is_by_thread(t, name) for t in _templates(kernel)
-                                   for name, *_ in t.pointers)
-
-
-def is_by_thread(t: Template, name: str) -> bool:
-    """Whether a template's pointer is one to memory that each thread has."""
-    pointer = CONTRACTS[t.kernel].pointer(name)
-    return pointer is not None and pointer.arguments == BY_THREAD
-
-
-def _templates(kernel: Kernel) -> Iterator[Template]:
-    return (s for s in kernel.body if isinstance(s, Template))
+from graphtool.symbolic import substitute, symbols
 
 
 def pointer_type(p: Param, language: Language = C) -> str:
@@ -92,10 +41,10 @@ def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
 
 
 def parameters(kernel: Kernel, dims: Mapping[str, str], language: Language) -> list[str]:
-    """The declarations of a kernel's parameters behind those of its part: the worker if it needs
-    to know it, buffers such as `const float *x`, then sizes."""
+    """The declarations of a kernel's parameters behind those of its part: the worker if it has
+    phases, buffers such as `const float *x`, then sizes."""
     who = language.workers
-    return [*([f"{who.type}{who.name}"] if knows_thread(kernel) else []),
+    return [*([f"{who.type}{who.name}"] if phased(kernel) else []),
             *(language.buffer.format(pointer=pointer_type(p, language), name=p.name)
               for p in kernel.params),
             *(f"{language.size} {d}" for d in kernel_dims(kernel, dims))]
@@ -139,7 +88,7 @@ class Kernels:
             w.line(line)
         w.line("#include <stdint.h>")
         header = self.language.workers.header
-        if header and any(map(knows_thread, self.program.kernels)):
+        if header and any(map(phased, self.program.kernels)):
             w.line(f'#include "{header}"')
         for kernel in () if self.compiled_later else self.program.kernels:
             w.line(f"{self.head(kernel)};")
@@ -226,7 +175,7 @@ class Kernels:
 
     def names(self, kernel: Kernel) -> list[str]:
         """What a kernel hands on to its templates besides the piece."""
-        worker = [self.language.workers.name] if knows_thread(kernel) else []
+        worker = [self.language.workers.name] if phased(kernel) else []
         return worker + [p.name for p in kernel.params] + kernel_dims(kernel, self.dims)
 
     def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
@@ -240,8 +189,8 @@ class Kernels:
         w.line(f"#define GT_NAME {c_name}")
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")
-        if self.pieces[kernel.name] > 1 and CONTRACTS[t.kernel].grain == "shares":
-            w.line(f"#define GT_PIECES {self.pieces[kernel.name]}")
+        if self.pieces[kernel.name].each > 1 and CONTRACTS[t.kernel].grain == "shares":
+            w.line(f"#define GT_PIECES {self.pieces[kernel.name].each}")
         if has_phases(t):
             w.line(f"#define GT_PHASE(p) {who.each.format(part='p')}")
             w.line(f"#define GT_WAIT {who.wait}")
@@ -255,9 +204,13 @@ class Kernels:
         for name, buffer, offset in t.pointers:
             pointer = contract.pointer(name)
             assert pointer is not None
+            if pointer.by_thread:  # of any thread, its memory is where that of the first one is
+                offset = substitute(offset, dict.fromkeys(pointer.arguments, 0))
             place = self.printer.index(offset, 13)
-            if is_by_thread(t, name) and not phased(kernel):
-                place = re.sub(r"\bt\b", who.number, place)
+            if pointer.by_thread and phased(kernel):
+                w.line(f"#define GT_COMMON ({buffer} + {place})")
+                kind = pointer_type(next(p for p in kernel.params if p.name == buffer))
+                buffer = f"({kind}){who.private.format(pointer=buffer)}"
             w.line(f"#define {called_with(name, pointer.arguments)} ({buffer} + {place})")
         w.line(f'#include "{contract.text(self.language.name)}"')
 
@@ -283,7 +236,7 @@ class Kernels:
         if most := CONTRACTS[t.kernel].row:
             return most
         small = self.program.align < ALIGN and t.kernel in ("conv_int", "gemm_int", "depthwise_int")
-        return min(TILE, 16 * int(self.program.meta["lanes"])) if small else TILE
+        return min(TILE, 16 * self.program.lanes) if small else TILE
 
     def hook(self, w: Writer, stem: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str], most: int = TILE) -> None:

@@ -56,9 +56,9 @@ class Workers:
     there a team is smaller, and `teams` of them are launched as one. `memory` declares the memory
     that a team needs to reduce.
 
-    A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
-    `header` declares and in which the worker's number is `number`; `each` heads a block that runs
-    once for each part, whose number is `{part}`, and `wait` ends a phase.
+    A kernel with phases has the parameter `type` `name`, which `header` declares; `each` heads a
+    block that runs once for each part, whose number is `{part}`, and `wait` ends a phase. `private`
+    is the worker's own memory: `{pointer}` for the first one, and as much elsewhere for the others.
     """
 
     params: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Workers:
     header: str = ""
     type: str = ""
     name: str = "this_thread"
-    number: str = "0"
+    private: str = ""
     each: str = ""
     wait: str = ""
 
@@ -103,13 +103,14 @@ class Steps:
     `header` has what these texts call. `body` heads the function of all steps, in which `unused`
     names what a program without steps does not read; `after` follows it. `start` runs it with
     `{threads}`, whose number is `most` if the caller leaves it open; without `most` there is one.
+    Each beyond the first has `{room}` bytes of its own.
 
     `step` runs a kernel: `{call}` is the call, of `{name}` with `{args}`, each of them as
     `argument` hands it over; `{at}` is its number and how many there are, `{shares}` and `{pieces}`
     its division, `{extent}` the iterations of the loop that is divided and `{teams}` how many teams
     have work in it; the first `{pointers}` arguments are buffers, the others have the type
     `{index}`. Its first arguments are `part`; `phased` and `whole` are the same for a kernel with
-    phases, and `worker` is the argument for its worker.
+    phases, and `worker` is the argument for its worker; `private` is as that of `Workers`.
 
     `barrier` waits for the kernels so far, `meet` for all workers, `leader` is true for one of
     them; `loosen` lets a run end before each worker has seen every step. `shares` is how many
@@ -128,6 +129,7 @@ class Steps:
     phased: str = ""
     whole: tuple[str, ...] = ()
     worker: str = ""
+    private: str = ""
     unused: str = ""
     barrier: str = ""
     meet: str = ""
@@ -249,9 +251,9 @@ def language_of(program: Program) -> Language:
 
 def settings(program: Program) -> list[str]:
     """The lines of C that hold what the program's code relies on, whatever flags compile it."""
-    lanes = program.meta.get("lanes", "1")
+    lanes = program.lanes
     lines = [f"/* weights are packed, and kernels written, for vectors of {lanes} floats */"
-             if int(lanes) > 1 else "/* kernels without vectors */", f"#define GT_LANES {lanes}"]
+             if lanes > 1 else "/* kernels without vectors */", f"#define GT_LANES {lanes}"]
     if program.meta.get("precision") == "strict":
         lines += ["/* strict: sums in the order of their terms, no multiplication and addition are "
                   "fused */", "#define GT_IN_ORDER", "#ifdef __clang__",
@@ -291,12 +293,13 @@ C = register(Language(
         params=("int t", "int threads"), args=("t", "threads"), alone="(void)t, (void)threads;",
         outer=Share(first=_PART, end=_NEXT), inner=_VECTORS,
         flat=Share(first=_PART, end=_NEXT, before=_SIMD, reduce=_SUM), row=_VECTORS,
-        header="team.h", type="gt_worker *", number="this_thread->thread",
+        header="team.h", type="gt_worker *", private="gt_work(this_thread, {pointer})",
         each="GT_EACH(this_thread, {part})", wait="gt_barrier(this_thread)"),
     steps=Steps(
         header="runtime.h", body="static void run_thread(const void *state, gt_worker *w)",
-        start="gt_run(run_thread, &s, {threads});", most="gt_processors()",
+        start="gt_run(run_thread, &s, {threads}, {room});", most="gt_processors()",
         part=("w->piece", "w->pieces"), whole=("w->thread", "w->threads"), worker="w",
+        private="gt_work(w, {pointer})",
         step="GT_STEP({at}, gt_begin(w, {shares}, {pieces}), {call});",
         phased="GT_PHASED({at}, {call});", unused="(void)s, (void)w;",
         barrier="gt_barrier(w);", meet="gt_meet(w);", leader="w->thread == 0",

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.kernels import kernel_dims, knows_thread, phased, pieces, pointer_type
+from graphtool.emit.kernels import kernel_dims, pointer_type
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
+from graphtool.emit.shares import own_memory, phased, pieces
 from graphtool.emit.statements import is_for_a_team, language_of_kernel
 from graphtool.emit.vectors import vectors
 from graphtool.escaping import c_comment
@@ -73,13 +74,12 @@ class StepPrinter:
                  dims: Mapping[str, str], debug: DebugLines | None = None,
                  language: Language = C) -> None:
         self.debug, self.language, self.how = debug, language, language.steps
-        self.w, self.name, self.held, self.dims = w, program.name, held, dims
+        self.w, self.program, self.held, self.dims = w, program, held, dims
         self.printer = ExprPrinter(dims)
         self.buffers = {b.name: b for b in program.buffers}
         self.kernels = {k.name: k for k in program.kernels}
         self.sizes = [s.name for s in program.sizes]
         self.pieces = pieces(program, self.how.pieces)
-        self.lanes = int(program.meta.get("lanes", "1"))
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
         self.kept: dict[str, str] = {}  # what variables hold of the caller's addresses
 
@@ -214,18 +214,21 @@ class StepPrinter:
     def run(self, step: Run) -> None:
         """Write the call of a kernel for each piece that a worker gets; a serial one has one."""
         kernel, how, phases = self.kernels[step.kernel], self.how, phased(self.kernels[step.kernel])
-        args = [self.pointer(a, p) for a, p in zip(step.args, kernel.params, strict=True)]
+        own = frozenset() if phases else own_memory(kernel)
+        args = [self.pointer(a, p, p.name in own)
+                for a, p in zip(step.args, kernel.params, strict=True)]
         args += kernel_dims(kernel, self.dims)
         at, self.at = f"{self.at}, {self.total}", self.at + 1
         args = [*(how.whole if phases else how.part),
-                *([how.worker] if knows_thread(kernel) else []), *args]
-        name = f"{self.name}_{kernel.name}"
+                *([how.worker] if phases else []), *args]
+        name = f"{self.program.name}_{kernel.name}"
         given = ", ".join(how.argument.format(arg=a) for a in args)
         text = (how.phased if phases else how.step).format(
             at=at, call=f"{name}({given})", name=name, args=given, extent=self.extent(kernel),
             teams=self.teams(kernel), pointers=len(kernel.params),
             index=language_of_kernel(self.language, kernel).size,
-            shares="1" if kernel.serial else how.shares, pieces=self.pieces[kernel.name])
+            shares="1" if kernel.serial else how.shares,
+            pieces=self.pieces[kernel.name].text(how.shares))
         self.w.line(f"/* {c_comment(step.label)} */")
         with self.w.standing_for(self.debug.place(step) if self.debug else None):
             self.w.line(text)
@@ -240,7 +243,7 @@ class StepPrinter:
                 contract = CONTRACTS[s.kernel]
                 usual = {m.name: m.default for m in contract.macros}
                 if contract.teams is not None:
-                    most = maximum(most, contract.teams(usual | dict(s.macros), self.lanes))
+                    most = maximum(most, contract.teams(usual | dict(s.macros), self.program.lanes))
         return most
 
     def extent(self, kernel: Kernel) -> str:
@@ -268,8 +271,9 @@ class StepPrinter:
             team *= divided.width
         return f"({extent} + {team - 1}) / {team}"
 
-    def pointer(self, name: str, p: Param) -> str:
-        """The C text of a pointer to buffer `name` with the type of parameter `p`."""
+    def pointer(self, name: str, p: Param, own: bool = False) -> str:
+        """The C text of a pointer to buffer `name` with the type of parameter `p`; `own`: of the
+        first worker, and to memory of their own for the others."""
         if name in self.held:
             return f"({pointer_type(p)}){self.held[name]}"
         if name in self.kept:
@@ -279,4 +283,4 @@ class StepPrinter:
                 "arena": "s->arena", "check": f"(s->failed + {b.slot})"}[b.space]
         if b.space == "arena" and b.offset != 0:
             base = f"({base} + {self.printer.index(b.offset, 13)})"
-        return f"({pointer_type(p)}){base}"
+        return f"({pointer_type(p)}){self.how.private.format(pointer=base) if own else base}"

@@ -72,6 +72,7 @@ def _entry(where: str, e: Manifest | EntryRow) -> None:
         _range(f"{where}threads.most", e.threads.most, 1, 1 << 20)
         _range(f"{where}threads.least", e.threads.least)
         _size(f"{where}threads.work", e.threads.work)
+        _size(f"{where}threads.memory", e.threads.memory)
 
 
 def _ports(where: str, e: Manifest | EntryRow | ProgramRow) -> None:

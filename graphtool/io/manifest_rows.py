@@ -84,12 +84,13 @@ class StepRow:
 
 @dataclass(eq=False, repr=False)
 class ThreadsRow:
-    """How many threads a run uses: at most `most`, and one where `work` is less than `least`, the
-    flops from which a second thread pays."""
+    """How many threads a run uses: at most `most`, and one for each `least` flops of the `work`
+    beside the first. Each but the first works in `memory` bytes that the library keeps."""
 
     most: int
     work: int | str
     least: int
+    memory: int | str = 0
 
 
 @dataclass(eq=False, repr=False)

@@ -87,7 +87,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
                not t.get("BYTES"), "heads that a device has a kernel for")
     else:
         t.need(t.has("WORK"), "WORK")
-        yield Area("WORK", (room,), None, (t.threads,), aligned=True)
+        yield Area("WORK", (room,), aligned=True)
     if t.get("MASKED"):
         t.need(t.get("MASK_STEP") is not None and t.has("MASK"), "a mask")
         yield Area("MASK", (n,), (t.get("MASK_STEP"),), (heads, s))
@@ -131,7 +131,7 @@ def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
     heads, group = product(lead), q.shape[-3] // k.shape[-3]
     at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
     which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
-    shared, share = (*which[:-1], which[-1] // group), round_up(room, 16)
+    shared = (*which[:-1], which[-1] // group)
     macros: dict[str, MacroValue] = {
         **modes, "HEADS": heads, "S": s, "T": t,
         "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
@@ -140,7 +140,7 @@ def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
                 "KEY": (k.buffer, batch_offset(k, shared, 2)),
                 "V": (v.buffer, batch_offset(v, shared, 2))}
     if room != 0:
-        pointers["WORK"] = use.scratch(share), symbol_of(Symbol("t", 0, None)) * share
+        pointers["WORK"] = use.scratch(round_up(room, 16)), 0
     _masks_and_factors(use, macros, pointers, (*which, symbol_of(row)), shared)
     hook = use.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
     return Lowered(use.template(kernel, macros, pointers, hook), heads * s * t * (d + dv) * 2)

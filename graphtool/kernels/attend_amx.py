@@ -46,7 +46,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
         yield Area(name, (rows, columns), (step, 1), (heads,), dtypes.bfloat16)
     share = room(n, d, dv, 2 * t.lanes)
     assert isinstance(share, int)
-    yield Area("WORK", (share,), None, (t.threads,), aligned=True)
+    yield Area("WORK", (share,), aligned=True)
     if t.get("MASKED"):
         t.need(t.get("MASK_STEP") is not None and t.has("MASK"), "a mask")
         yield Area("MASK", (n,), (t.get("MASK_STEP"),), (heads, s))

@@ -45,7 +45,7 @@ def lower(use: Use) -> Lowered:
                                hint="build with --kernels generated")
     at, row, first = Symbol("b", 0, None), Symbol("m", 0, None, m), Symbol("n", 0, None)
     inner = unflatten_index(symbol_of(row), tuple(rows)) if m != 1 else (0,) * len(rows)
-    work = use.scratch(m * round_up(n, 16), 1)
+    work = use.scratch(m * round_up(n, 16))
     macros = {"M": m, "N": n, "K": a.shape[-1], "LDA": step}
     pointers = {"A": (a.buffer, a.offset), "B": (b.buffer, b.offset), "WORK": (work, 0)}
     hook = use.epilogue((at, row, first), (*inner, symbol_of(first)),

@@ -32,7 +32,7 @@ def touches(t: Numbers) -> Iterator[Area]:
     t.need(kind in (dtypes.float32, dtypes.float64), "elements of float32 or float64")
     yield Area("A", (n, n), (t.get("AI"), t.get("AJ")), (batch,), kind)
     yield Area("Y", (n, n), (t.get("YI"), t.get("YJ")), (batch,), kind)
-    yield Area("WORK", (WIDE, n), None, (t.threads,), kind)
+    yield Area("WORK", (WIDE, n), dtype=kind)
 
 
 def lower(use: Use) -> Lowered:
@@ -40,13 +40,12 @@ def lower(use: Use) -> Lowered:
     a, y, b = use.view(0), use.result(), symbol_of(Symbol("b", 0, None))
     assert y is not None
     batch, n = a.shape[:2]
-    work = use.scratch(WIDE * n, dtype=a.dtype)
     call = use.template(
         "cholesky",
         {"T": a.dtype, "BATCH": batch, "N": n, "AI": a.strides[1], "AJ": a.strides[2],
          "YI": y.strides[1], "YJ": y.strides[2]},
         {"A": (a.buffer, a.index((b, 0, 0))), "Y": (y.buffer, y.index((b, 0, 0))),
-         "WORK": (work, symbol_of(Symbol("t", 0, None)) * (WIDE * n))})
+         "WORK": (use.scratch(WIDE * n, a.dtype), 0)})
     flops = batch * n * n * n // 3
     return Lowered(call, flops, work_of(flops))
 

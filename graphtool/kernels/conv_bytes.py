@@ -53,7 +53,7 @@ def lower(use: Use) -> Lowered:
     x, a = use.view(0), use.node.attrs
     (kh, kw), c, out = a["window"], x.shape[3], a["channels"]
     macros = {**byte_image(use), **window((kh, kw), a), "C": c, "O": out}
-    work = use.scratch(ceildiv(kh * kw * c, 4) * 4, 1, dtypes.int32)
+    work = use.scratch(ceildiv(kh * kw * c, 4) * 4, dtypes.int32)
     return over_pixels(use, "conv_bytes", macros, product(use.out.type.shape) * kh * kw * c * 2,
                        WORK=(work, 0))
 

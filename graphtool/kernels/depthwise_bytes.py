@@ -71,7 +71,7 @@ def lower(use: Use) -> Lowered:
     _, oh, ow, _ = use.out.type.shape
     band: Dim = oh if a["strides"] == (1, 1) else 1
     macros = {**byte_image(use), **window(size, a), "C": x.shape[3], "BAND": band}
-    work = use.scratch(_ring(size, ow, a["strides"][1], a["dilation"]), 1, dtypes.int16)
+    work = use.scratch(_ring(size, ow, a["strides"][1], a["dilation"]), dtypes.int16)
     return over_pixels(use, "depthwise_bytes", macros,
                        product(use.out.type.shape) * product(size) * 2, WORK=(work, 0))
 

@@ -55,7 +55,7 @@ def touches(t: Numbers) -> Iterator[Area]:
         if t.has(name):
             t.need(t.get(f"{name}S") is not None, f"{name}S")
             yield Area(name, (length,), (t.get(f"{name}S"),), (lines,), kind)
-    yield Area("WORK", (4 * SIDE_BY_SIDE * n,), None, (t.threads,), kind)
+    yield Area("WORK", (4 * SIDE_BY_SIDE * n,), dtype=kind)
 
 
 def lower(use: Use) -> Lowered:
@@ -66,7 +66,6 @@ def lower(use: Use) -> Lowered:
     lines = product(real.shape[:-1])
     results = [use.result(0), use.result(1)]
     stored = next(v for v in results if v is not None)
-    work = use.scratch(4 * SIDE_BY_SIDE * n, dtype=real.dtype)
     macros: dict[str, MacroValue] = {
         "T": real.dtype, "LINES": lines, "N": n, "COUNT": stored.shape[-1],
         "INVERSE": bool(use.node.attrs["inverse"])}
@@ -76,7 +75,7 @@ def lower(use: Use) -> Lowered:
         if view is not None:
             macros[step] = view.strides[-1]
             pointers[name] = (view.buffer, _line_start(view, line))
-    pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (4 * SIDE_BY_SIDE * n))
+    pointers["WORK"] = (use.scratch(4 * SIDE_BY_SIDE * n, real.dtype), 0)
     assert isinstance(n, int)
     flops = lines * (5 * n * n.bit_length())
     return Lowered(use.template("fft", macros, pointers), flops, work_of(flops))

@@ -41,7 +41,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("A", (m, k), (lda, ldk), (batch,), kind)
     yield Area("B", panels(t.lanes, n, k, kind), None, (batch,), kind, True)
     block = TALL * ((deep + UNIT) // 2 + width * 2 * t.lanes)
-    yield Area("WORK", (chunk * block,), None, (t.threads,), aligned=True)
+    yield Area("WORK", (chunk * block,), aligned=True)
 
 
 def lower(use: Use) -> Lowered:

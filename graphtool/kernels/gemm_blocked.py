@@ -17,10 +17,10 @@ from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.gemm import decompose, infer, reads
 from graphtool.kernels.kit import (
     NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
-    MacroValue, Macros, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Symbol,
-    Target, Use, all_rows, best_split, bounds, ceil, ceildiv, lowered_product, panel_vectors,
+    MacroValue, Macros, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Target,
+    Use, all_rows, best_split, bounds, ceil, ceildiv, lowered_product, panel_vectors,
     product_cost, product_widths, products, register, rows_by_columns, rows_of_tile, sizes,
-    symbol_of, target_op, vectors_of)
+    target_op, vectors_of)
 from graphtool.loops.pull import transposed
 
 DEEP = 256  # of the depth at a time: a panel of so many rows stays in the first-level cache
@@ -54,7 +54,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.float32)
     yield Area("B", (-(-n // nr), k, nr), None, (batch,), dtypes.float32, True)
-    yield Area("WORK", (chunk * mr * (deep + 16 + width * nr),), None, (t.threads,), aligned=True)
+    yield Area("WORK", (chunk * mr * (deep + 16 + width * nr),), aligned=True)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def blocked(use: Use, kernel: str, macros: Macros, lines: Lines, room: Room) -> 
     share = chunk * (copied + room.mr * width * room.nr)
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": use.plan["split"] == 1}
-    work = (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
+    work = (use.scratch(share), 0)
     return lowered_product(use, kernel, lines, macros, more, {"WORK": work})
 
 

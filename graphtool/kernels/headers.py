@@ -16,7 +16,8 @@ from graphtool.loops.contract import CONTRACTS, HOOK
 
 FOLDERS = ("compute", "cuda", "opencl", "host")
 END = "template_end.h"
-COMMON = ("NAME", "PARAMS", "ARGS", "PIECES", "WAIT", "PHASE", HOOK.upper())  # of every template
+COMMON = ("NAME", "PARAMS", "ARGS", "PIECES", "WAIT", "PHASE", "COMMON",
+          HOOK.upper())  # of every template
 ADDED: dict[str, str] = {}  # the texts of plug-ins' headers, by name
 
 
@@ -52,8 +53,8 @@ def _own_text(name: str) -> str | None:
 def template_end() -> str:
     """The header that ends each template: it undefines the macros of all uses, which contracts
     list, and those that templates and their parts define themselves."""
-    given = {name for c in CONTRACTS.values() for name in (*(m.name for m in c.macros),
-                                                           *(p.name for p in c.pointers))}
+    given = {name for c in CONTRACTS.values() for name in (
+        *(m.name for m in c.macros), *(p.name for p in c.pointers))}
     added = {name for text in ADDED.values() for name in of_templates(text)}
     undefined = sorted({*COMMON, *given, *added, *_own_macros()})
     return ("/* Ends the code of a template: undefines what it and its use have defined. */\n"

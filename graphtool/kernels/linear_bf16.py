@@ -36,7 +36,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
     yield from areas(t)
     t.need(depth > 0, "a DEPTH of rows")
-    yield Area("WORK", (_floats(depth, parts * block, t.lanes),), None, (t.threads,), aligned=True)
+    yield Area("WORK", (_floats(depth, parts * block, t.lanes),), aligned=True)
 
 
 def lower(use: Use) -> Lowered:

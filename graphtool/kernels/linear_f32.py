@@ -39,7 +39,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     t.need(1 <= t.get("MR") <= 16, "MR from 1 to 16")
     t.need(t.get("M") <= few or bool(t.get("WIDENS")), "at most FEW rows, or WIDENS")
     wide = 2 * t.lanes if t.get("WIDENS") else 0
-    yield Area("WORK", (_floats(few, parts, block, wide),), None, (t.threads,), aligned=True)
+    yield Area("WORK", (_floats(few, parts, block, wide),), aligned=True)
 
 
 def lower(use: Use) -> Lowered:

@@ -56,8 +56,7 @@ def touches(t: Numbers) -> Iterator[Area]:
     yield Area("W", (n, parts, block * bits // 8), dtype=dtypes.uint8)
     for name in TABLES[1:]:
         yield Area(name, (n, parts))
-    yield Area("WORK", (max(8 * parts * block, min(deep, parts * block) * nr),), None,
-               (t.threads,), aligned=True)
+    yield Area("WORK", (max(8 * parts * block, min(deep, parts * block) * nr),), aligned=True)
 
 
 def lower(use: Use) -> Lowered:
@@ -77,7 +76,7 @@ def lower(use: Use) -> Lowered:
               "DEEP": deep}
     pointers = {"X": (x.buffer, x.index((row, 0))), "Y": (out.buffer, out.index((row, 0))),
                 **dict(zip(TABLES, map(start, tables), strict=False)),
-                "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+                "WORK": (use.scratch(share), 0)}
     flops = 2 * x.shape[0] * x.shape[1] * n
     return Lowered(use.template("linear_nbits", macros, pointers), flops, work_of(flops))
 

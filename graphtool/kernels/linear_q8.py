@@ -67,7 +67,7 @@ def lowered(use: Use, kernel: str, modes: Macros, share: int) -> Lowered:
               "BITS": a["bits"], "BLOCK": a["block"], "PARTS": b.shape[1], **half, **modes}
     pointers = {"A": start(x), "B": start(b),
                 **dict(zip(("SCALES", "ZEROS"), map(start, rest), strict=False)),
-                "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+                "WORK": (use.scratch(share), 0)}
     row, first = Symbol("m", 0, None, m), Symbol("n", 0, None)
     hook = use.epilogue((row, first), (symbol_of(row), symbol_of(first)))
     flops = 2 * m * n * x.shape[1]
@@ -104,7 +104,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield from areas(t)
     t.need(depth > 0, "a DEPTH of rows")
     t.need(1 <= t.get("MR") <= 16, "MR from 1 to 16")
-    yield Area("WORK", (_floats(depth, parts, block),), None, (t.threads,), aligned=True)
+    yield Area("WORK", (_floats(depth, parts, block),), aligned=True)
 
 
 def lower(use: Use) -> Lowered:

@@ -131,9 +131,8 @@ def part_area(t: Numbers, pointer: Pointer, size: int) -> Iterator[Area]:
 
 
 def work_area(t: Numbers, states: int) -> Area:
-    """The states and gates of a block of rows, of each thread."""
-    share = t.get("BLOCK") * (t.get("GATES") + states) * t.get("H")
-    return Area("WORK", (share,), None, (t.threads,))
+    """The states and gates of a block of rows."""
+    return Area("WORK", (t.get("BLOCK") * (t.get("GATES") + states) * t.get("H"),))
 
 
 # ---- lowering ----------------------------------------------------------------------------------
@@ -170,10 +169,8 @@ class Arguments:
         """The statements, with scratch memory for a block of rows: so many states, and the
         gates."""
         rows = self.block()
-        share = rows * (self.gates + states) * hidden
         self.macros["BLOCK"] = rows
-        self.pointers["WORK"] = (self.use.scratch(share),
-                                 symbol_of(Symbol("t", 0, None)) * share)
+        self.pointers["WORK"] = self.use.scratch(rows * (self.gates + states) * hidden), 0
         return Lowered(self.use.template(kernel, self.macros, self.pointers),
                        self.products * hidden * hidden * self.gates * 2)
 

@@ -95,7 +95,7 @@ def touches(t: Numbers) -> Iterator[Area]:
             yield Area(name, (k,), (t.get(f"{name}S"),), (rows,), kind)
     if not t.has("TO"):
         t.need(t.has("WORK"), "WORK")
-        yield Area("WORK", (2 * n,), None, (t.threads,), dtypes.int64)
+        yield Area("WORK", (2 * n,), dtype=dtypes.int64)
         return
     t.need(t.get("TO") in (0, 1, RESULTS), "a place for results")
     tile, run, source = (t.get(name) if t.has(name) else 0 for name in ("TILE", "RUN", "FROM"))
@@ -138,8 +138,7 @@ def order(use: Use, x: View, axis: int, k: Dim, falling: bool, results: list[Vie
             pointers[letter] = (view.buffer, _row_start(view, axis, row))
     if use.target.devices:
         return _on_device(use, macros, pointers)
-    work = use.scratch(2 * n, dtype=dtypes.int64)
-    pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (2 * n))
+    pointers["WORK"] = (use.scratch(2 * n, dtypes.int64), 0)
     size = product(x.shape)
     return Lowered(use.template("sort", macros, pointers), size * 8, work_of(size * 16))
 
@@ -158,7 +157,7 @@ def _on_device(use: Use, macros: Mapping[str, MacroValue],
     count = max(0, (-(-most // tile) - 1).bit_length())  # of launches that merge
     kept = dict(pointers)
     if count:
-        kept["PLACES"] = (use.scratch(2 * n * rows, 1, dtypes.int64),
+        kept["PLACES"] = (use.scratch(2 * n * rows, dtypes.int64),
                           symbol_of(Symbol("row", 0, None)) * (2 * n))
     between = {name: at for name, at in kept.items() if name not in ("V", "I")}
     own = {name: value for name, value in macros.items() if name not in ("VS", "IS")}

@@ -76,10 +76,9 @@ class Use(Protocol):
         With `row`, the leading axes are walked as one, and `row` is their row-major position.
         """
 
-    def scratch(self, share: Dim, shares: int | None = None,
-                dtype: DType = dtypes.float32) -> str:
-        """A buffer for this kernel only, with one share for each thread, or with `shares` of
-        them."""
+    def scratch(self, size: Dim, dtype: DType = dtypes.float32) -> str:
+        """A buffer of `size` elements for this kernel only. If a pointer of its template is
+        `by_thread`, it is the first thread's, and the others have as much elsewhere."""
 
     def template(self, kernel: str, macros: Macros, pointers: Pointers, hook: Hook | None = None,
                  also: Iterable[View] = (), written: Iterable[str] = ()) -> tuple[Stmt, ...]:

@@ -13,11 +13,11 @@ from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.images import HOOK, OUTPUT, STRIDES, image, over_pixels
 from graphtool.kernels.kit import (
     HALF, TILE, Alternative, Area, Assumption, Chosen, Contract, Conv, Dim, Form, Instance,
-    Lowered, Macro, MacroValue, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules, Symbol,
-    Target, TensorType, Use, all_bfloat16, block_cycles, ceil, ceildiv, elements, exact,
-    fetched, half_macros, images, literals, longest, mark, need, number, overlapped,
-    panel_bytes, panel_vectors, product, register, rounding, sizes, summed, sums, symbol_of,
-    target_op, tile_rows, vectors_of, wrapped)
+    Lowered, Macro, MacroValue, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules, Target,
+    TensorType, Use, all_bfloat16, block_cycles, ceil, ceildiv, elements, exact, fetched,
+    half_macros, images, literals, longest, mark, need, number, overlapped, panel_bytes,
+    panel_vectors, product, register, rounding, sizes, summed, sums, target_op, tile_rows,
+    vectors_of, wrapped)
 from graphtool.kernels.packing.transformed import FRACTIONS, G, plain, transformed
 
 WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
@@ -31,19 +31,17 @@ def same_tile(plan: Plan | None, tile: int) -> bool:
     return plan is None or plan.get("tile", tile) == tile
 
 
-def work_area(t: Numbers, points: int, deep: int, threads: int) -> Area:
-    """The workspace that the C touches, for each of so many threads; see `workspace`."""
+def work_area(t: Numbers, points: int, deep: int) -> Area:
+    """The workspace that the C touches; see `workspace`."""
     group, out = t.sizes("GROUP O")
     share = _share(points, group, t.lanes, vectors_of(t), deep, out)
-    return Area("WORK", (share,), None, (threads,), aligned=True)
+    return Area("WORK", (share,), aligned=True)
 
 
-def workspace(use: Use, points: int, deep: int, out: int, nr: int, shares: int | None = None,
-              ) -> tuple[str, Dim]:
-    """Memory of thread t for the tiles of the plan's group; there is one share for each thread, or
-    there are as many as `shares` says."""
+def workspace(use: Use, points: int, deep: int, out: int, nr: int) -> tuple[str, Dim]:
+    """Memory for the tiles of the plan's group."""
     size = _share(points, use.plan["group"], use.target.lanes, nr, deep, out)
-    return use.scratch(size, shares), symbol_of(Symbol("t", 0, None)) * size
+    return use.scratch(size), 0
 
 
 def _share(points: int, group: int, lanes: int, nr: int, deep: int, out: int) -> int:
@@ -90,11 +88,11 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
                                                      (c // groups, nr))),
                None, (), dtypes.int16 if whole else dtypes.float32, True)
     deep = -(-c // 2) if whole else c  # in words of 4 bytes
-    yield work_area(t, (m + 2) ** 2, deep, 1 if t.get("SHARED") else t.threads)
+    yield work_area(t, (m + 2) ** 2, deep)
 
 
 def lower(use: Use, whole: bool = False) -> Lowered:
-    """Each share of the workspace holds the tiles of a group before and after the products.
+    """The workspace holds the tiles of a group before and after the products.
     `whole`: they are 16-bit integers in pairs."""
     x, w, a = use.view(0), use.view(1), use.node.attrs
     points, _, depth, nr = w.shape
@@ -105,7 +103,7 @@ def lower(use: Use, whole: bool = False) -> Lowered:
     nv = panel_vectors(use.target, nr)
     group, groups = use.plan["group"], a.get("groups", 1)
     shared = use.plan["shared"]
-    work = workspace(use, points, depth * groups, channels, nr, 1 if shared else None)
+    work = workspace(use, points, depth * groups, channels, nr)
     macros: dict[str, MacroValue] = {
         **kind, "TILE": a["tile"], "MR": tile_rows(use.target, nv, group), "NV": nv,
         "GROUP": group, **image(use), "C": c, "O": channels,

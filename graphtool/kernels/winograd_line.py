@@ -55,11 +55,11 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((n, ol, oa, out) if t.get("UPRIGHT") else (n, oa, ol, out))
     yield Area("X", shape, (xn, xa, xl, 1))
     yield Area("W", (m + 2, -(-out // vectors_of(t)), deep, vectors_of(t)), aligned=True)
-    yield work_area(t, m + 2, deep, t.threads)
+    yield work_area(t, m + 2, deep)
 
 
 def lower(use: Use) -> Lowered:
-    """Each share of the workspace holds the tiles of a group before and after the products."""
+    """The workspace holds the tiles of a group before and after the products."""
     x, w, a = use.view(0), use.view(1), use.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)

@@ -173,6 +173,11 @@ class Pointer:
     required: bool = True
     writes: bool = False
 
+    @property
+    def by_thread(self) -> bool:
+        """Whether each thread has memory of its own here, for the work that it does at a time."""
+        return self.arguments == ("t",)
+
 
 @dataclass(frozen=True)
 class Contract:
@@ -187,10 +192,11 @@ class Contract:
     `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
     `phases`: the work has phases: threads take the shares of each by GT_PHASE, and wait for its end
-    by GT_WAIT; always, or where this mark is set. `languages`: the languages in which it has a
-    text, and how the names of these files end; in others it is its op's definition. `teams` gives,
-    for its macros and the lanes, how many teams of workers have work, where such a language has
-    them.
+    by GT_WAIT; always, or where this mark is set. Then GT_COMMON is the first thread's memory
+    of a pointer that is `by_thread`, for all threads; with a mark they use no other.
+    `languages`: the languages in which it has a text, and how the names of these files end; in
+    others it is its op's definition. `teams` gives, for its macros and the lanes, how many teams of
+    workers have work, where such a language has them.
     """
 
     name: str

@@ -35,7 +35,7 @@ from graphtool.loops.ir import (
 )
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
 from graphtool.loops.touches import Area
-from graphtool.loops.verify_template import MachineSizes, TemplateUse
+from graphtool.loops.verify_template import TemplateUse
 from graphtool.loops.walk import certain, fold
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, at_least, check_bounds, check_required, dim_of, evaluate
@@ -49,7 +49,7 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
     dims = bind(program, inputs)
     memory = _Memory(program, dims, inputs, store)
     kernels = {k.name: k for k in program.kernels}
-    lanes = int(program.meta.get("lanes", 1))
+    lanes = program.lanes
 
     def take(steps: Iterable[Step]) -> None:
         for step in steps:
@@ -249,7 +249,7 @@ def _instance(machine: KernelRun, t: Template, contract: Contract) -> Instance:
         inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
         inner.env["count"] = sums.size
         inner.body(hook.body)
-    use = TemplateUse(contract, t, machine.env, MachineSizes(machine.lanes, 1))
+    use = TemplateUse(contract, t, machine.env, machine.lanes)
     areas = contract.touches(use) if contract.touches is not None else ()
     return Instance(t, machine.arrays, machine.env, machine.lanes,
                     {m.name: m.default for m in contract.macros if m.default is not REQUIRED},

@@ -235,6 +235,11 @@ class Program:
                 f"{self.arena} bytes of arena>")
 
     @property
+    def lanes(self) -> int:
+        """The floats of a vector for which the kernels are written and the weights packed."""
+        return int(self.meta.get("lanes", "1"))
+
+    @property
     def align(self) -> int:
         """The arena, the weights and each buffer start at a multiple of so many bytes."""
         return int(self.meta.get("align", "64"))

@@ -18,7 +18,7 @@ from graphtool.loops.liveness import Life, places_of_runs
 from graphtool.loops.program import Kernel, Run, Step, runs
 from graphtool.loops.spans import Array, Points
 from graphtool.loops.touches import Area, Rows
-from graphtool.loops.verify_template import MachineSizes, TemplateUse, dense, starts
+from graphtool.loops.verify_template import TemplateUse, dense, starts
 from graphtool.loops.walk import fold, statements, values
 from graphtool.symbolic import Dim
 
@@ -79,7 +79,7 @@ class Sharing:
 
 
 def sharing(kernels: Mapping[str, Kernel], steps: Iterable[Step], lives: Mapping[str, Life],
-            machine: MachineSizes) -> dict[tuple[str, str], Sharing]:
+            lanes: int) -> dict[tuple[str, str], Sharing]:
     """For each operand and result of a step that may share memory, how."""
     found: dict[tuple[str, str], Sharing] = {}
     known: dict[tuple[str, str, str], Sharing | None] = {}
@@ -90,7 +90,7 @@ def sharing(kernels: Mapping[str, Kernel], steps: Iterable[Step], lives: Mapping
             x, y = (kernel.params[run.args.index(b)].name for b in (read, written))
             key = kernel.name, x, y
             if key not in known:
-                touched = touched_by(kernel, x, y, machine)
+                touched = touched_by(kernel, x, y, lanes)
                 known[key] = None if touched is None else Sharing(touched.at(0), touched.least())
             if (how := known[key]) is not None:
                 found[read, written] = how
@@ -108,7 +108,7 @@ def _pairs(run: Run, kernel: Kernel, lives: Mapping[str, Life], place: int
                 yield read, written
 
 
-def touched_by(kernel: Kernel, read: str, written: str, machine: MachineSizes) -> Touched | None:
+def touched_by(kernel: Kernel, read: str, written: str, lanes: int) -> Touched | None:
     """When the kernel touches its parameters; None if it does not declare the order, or touches
     them in another way than its operand and its hook do."""
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], Template):
@@ -117,7 +117,7 @@ def touched_by(kernel: Kernel, read: str, written: str, machine: MachineSizes) -
     contract = CONTRACTS[t.kernel]
     if contract.order is None or contract.touches is None or not contract.row:
         return None
-    use = TemplateUse(contract, t, {}, machine)
+    use = TemplateUse(contract, t, {}, lanes)
     try:
         (hook,), order = t.hooks, contract.order(use)
     except KeyError:  # a size is not fixed

@@ -16,7 +16,8 @@ from graphtool.dtypes import DType, float32
 class Area:
     """The elements that a template reads or writes from a pointer on.
 
-    `strides` is None for an array without gaps, `at` has the extents of the pointer's arguments.
+    `strides` is None for an array without gaps, `at` has the extents of the pointer's arguments,
+    but not of the thread that memory belongs to.
     `dtype` is that of the elements, None where any will do. `aligned`: the C reads whole vectors
     there, so it starts at a multiple of a vector's size. `decides`: the data there decide what else
     is touched, so they must be constants, which `Contract.tables` looks at. `writes`: the C
@@ -73,10 +74,6 @@ class Sizes(Protocol):
 
 class Numbers(Sizes, Protocol):
     """A use of a template that is checked."""
-
-    @property
-    def threads(self) -> int:
-        """The greatest number of threads of a run."""
 
     def need(self, condition: bool, what: str) -> None:
         """Refuses the template unless the condition holds, which `what` says in words."""

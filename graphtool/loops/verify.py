@@ -29,7 +29,6 @@ from graphtool.loops.program import (
 )
 from graphtool.loops.sharing import touched_by
 from graphtool.loops.verify_kernel import Access, accesses, fault, identifier
-from graphtool.loops.verify_template import MachineSizes
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
 ALIGN = 64
@@ -252,8 +251,7 @@ class _Program:
             return False
         kernel = self.kernels[run.kernel]
         read, written = (kernel.params[run.args.index(b.name)].name for b in (x, y))
-        touched = touched_by(kernel, read, written, MachineSizes(
-            int(self.p.meta.get("lanes", 1)), self.p.threads))
+        touched = touched_by(kernel, read, written, self.p.lanes)
         return touched is not None and touched.at(y.offset - x.offset)
 
     def barriers(self, plain: Sequence[tuple[Run, _Touch]]) -> None:

@@ -32,7 +32,6 @@ from graphtool.loops.spans import WIDE, Intervals, Points, Spans, positions, tou
 from graphtool.loops.verify_kernel import fault
 from graphtool.loops.verify_template import (
     Env,
-    MachineSizes,
     TemplateUse,
     decisive,
     starts,
@@ -44,7 +43,7 @@ from graphtool.symbolic import Poly, Symbol, evaluate, product, symbols
 ACC = "acc"  # the row that a hook is given
 
 
-def touched(kernel: Kernel, env: Env, machine: MachineSizes, exact: bool = False) -> Spans:
+def touched(kernel: Kernel, env: Env, lanes: int, exact: bool = False) -> Spans:
     """The range of each parameter that a kernel touches.
 
     By default no condition is looked at, so it holds all that can happen; with `exact` the kernel
@@ -53,7 +52,7 @@ def touched(kernel: Kernel, env: Env, machine: MachineSizes, exact: bool = False
     """
     spans: Spans = {}
     types = {p.name: p.dtype for p in kernel.params}
-    calls = template_spans(kernel.body, types, env, machine, spans)
+    calls = template_spans(kernel.body, types, env, lanes, spans)
     _follow(kernel.body, env, (), (), spans, exact)
     for hook, (*outer, last), here in calls:
         for first in sorted({0, last // 2, last - 1}):  # the parts in which a row comes
@@ -93,11 +92,6 @@ def verify_memory(program: Program, where: str = "") -> None:
         raise
 
 
-def machine_of(program: Program) -> MachineSizes:
-    """The vectors and threads for which a program is made."""
-    return MachineSizes(int(program.meta.get("lanes", 1)), program.threads)
-
-
 def misfit(spans: Spans, sizes: Mapping[str, int]) -> tuple[str, float] | None:
     """A parameter that has too few elements for what is touched of it, and an element outside."""
     for name, (low, high) in spans.items():
@@ -114,7 +108,6 @@ class _Check:
         self.kernels = {k.name: k for k in program.kernels}
         self.buffers = {b.name: b for b in program.buffers}
         self.sizes = {b.name: evaluate(b.size, env) for b in program.buffers}
-        self.machine = machine_of(program)
         self.touched: dict[str, Spans] = {}
         self.followed: dict[str, Spans] = {}
 
@@ -184,13 +177,13 @@ class _Check:
     def spans(self, kernel: Kernel) -> Spans:
         """All that a kernel can touch."""
         if kernel.name not in self.touched:
-            self.touched[kernel.name] = touched(kernel, self.env, self.machine)
+            self.touched[kernel.name] = touched(kernel, self.env, self.program.lanes)
         return self.touched[kernel.name]
 
     def points(self, kernel: Kernel) -> Spans:
         """What a kernel touches where conditions decide."""
         if kernel.name not in self.followed:
-            self.followed[kernel.name] = touched(kernel, self.env, self.machine, exact=True)
+            self.followed[kernel.name] = touched(kernel, self.env, self.program.lanes, exact=True)
         return self.followed[kernel.name]
 
 
@@ -233,6 +226,6 @@ def _uses(program: Program, env: Env) -> Iterator[
     buffers = {b.name: b for b in program.buffers}
     for run in runs(program.steps):
         kernel = kernels[run.kernel]
-        for use, pointers in decisive(kernel.body, env, machine_of(program)):
+        for use, pointers in decisive(kernel.body, env, program.lanes):
             given = {p.name: buffers[a] for p, a in zip(kernel.params, run.args, strict=True)}
             yield run, given, use, pointers

@@ -24,31 +24,14 @@ UNDECLARED = ("give its Contract `touches=`: a function that yields an Area for 
 
 
 @dataclass(frozen=True)
-class MachineSizes:
-    """What of the machine a template depends on: floats of a vector, and threads of a run."""
-
-    lanes: int
-    threads: int
-
-
-@dataclass(frozen=True)
 class TemplateUse:
-    """A template with numbers for its macros, as a contract's `touches` asks for them."""
+    """A template with numbers for its macros, as a contract's `touches` asks for them; `lanes` are
+    the floats of a vector."""
 
     contract: Contract
     template: Template
     env: Env
-    machine: MachineSizes
-
-    @property
-    def lanes(self) -> int:
-        """Floats of a vector."""
-        return self.machine.lanes
-
-    @property
-    def threads(self) -> int:
-        """The greatest number of threads of a run."""
-        return self.machine.threads
+    lanes: int
 
     def get(self, name: str) -> Any:
         """A macro's value, or its default. Raises KeyError where a symbol has no number."""
@@ -78,7 +61,7 @@ Calls = list[tuple[Hook, tuple[int, ...], Env]]
 
 
 def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
-                   machine: MachineSizes, spans: Spans) -> Calls:
+                   lanes: int, spans: Spans) -> Calls:
     """Add what templates touch to `spans`; the result has the calls of their hooks.
 
     Raises InputError GT0375 and GT0380 for what is wrong whatever the buffers are, and for
@@ -91,7 +74,7 @@ def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
             raise InputError("GT0380", f"the kernel {t.kernel} does not declare what it touches, "
                                        f"so nobody can check that it stays inside its buffers",
                              hint=UNDECLARED)
-        use = TemplateUse(contract, t, here, machine)
+        use = TemplateUse(contract, t, here, lanes)
         try:
             for area in contract.touches(use):
                 if isinstance(area, Rows):
@@ -105,13 +88,13 @@ def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
 
 
 def decisive(body: Iterable[Stmt], env: Env,
-             machine: MachineSizes) -> Iterator[tuple[TemplateUse, dict[str, str]]]:
+             lanes: int) -> Iterator[tuple[TemplateUse, dict[str, str]]]:
     """The templates for which the data of operands decide what is touched, with the parameters of
     these operands by the pointer's name."""
     for t, here in _templates(tuple(body), env):
         contract = CONTRACTS[t.kernel]
         if contract.tables is not None and contract.touches is not None:
-            use = TemplateUse(contract, t, here, machine)
+            use = TemplateUse(contract, t, here, lanes)
             names = {a.pointer for a in contract.touches(use) if isinstance(a, Area) and a.decides}
             yield use, {name: b for name, b, _ in t.pointers if name in names}
 
@@ -154,7 +137,7 @@ def _area(use: TemplateUse, area: Area, params: Mapping[str, DType], spans: Span
     use.need(area.dtype in (None, dtype), f"{name} of type {area.dtype}, not {dtype}")
     strides = area.strides or dense(area.shape)
     far = [(n - 1) * s for n, s in zip(area.shape, strides, strict=True)]
-    first = starts(use, name, area.at)
+    first = starts(use, name, (1,) if row is not None and row.by_thread else area.at)
     if area.aligned and (first * dtype.bytes % (use.lanes * 4)).any():
         use.need(False, f"{name} at a whole vector")
     touch(spans, buffer, float(first.min()) + sum(min(0, f) for f in far),

@@ -30,7 +30,6 @@ from graphtool.loops.program import (
     runs,
 )
 from graphtool.loops.sharing import sharing
-from graphtool.loops.verify_template import MachineSizes
 from graphtool.lower.buffer_assignment import Assigner
 from graphtool.lower.control import RegionLowering, control_steps
 from graphtool.lower.donation import Donation, donation
@@ -203,7 +202,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
     _make_room(lowering.buffers, module.graph, lowering.limits)
     lives, kernels = lifetimes(steps), {k.name: k for k in lowering.table.kernels}
     shared = {} if module.symbols or lowering.limits else sharing(
-        kernels, steps, lives, MachineSizes(target.lanes, target.threads))
+        kernels, steps, lives, target.lanes)
     offsets, arena = plan_arena(lowering.buffers, lives, target.align, shared)
     used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
     held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
@@ -220,7 +219,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
     return Program(
         name, _dims(module), tuple(_port(v, v.hint, below.get(v, ())) for v in inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
-        tuple(buffers.values()), lowering.table.kernels, steps, arena, target.threads,
+        tuple(buffers.values()), lowering.table.kernels, steps, arena, target.most_threads,
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes),

@@ -88,12 +88,10 @@ class UnitUse:
         y, = (v for v in self.row_sum.inputs if isinstance(v, Value))
         return self.assignment.views[y], self.assignment.views[self.row_sum.outputs[0]]
 
-    def scratch(self, share: Dim, shares: int | None = None,
-                dtype: DType = dtypes.float32) -> str:
-        """The name of a new arena buffer of `share` elements for each of `shares` parts; one part
-        per thread by default."""
-        name, shares = f"s{len(self.assignment.buffers)}", shares or self.target.threads
-        self.assignment.buffers[name] = Storage(name, dtype, share * shares, "arena",
+    def scratch(self, size: Dim, dtype: DType = dtypes.float32) -> str:
+        """The name of a new arena buffer of `size` elements."""
+        name = f"s{len(self.assignment.buffers)}"
+        self.assignment.buffers[name] = Storage(name, dtype, size, "arena",
                                                label=f"{SCRATCH}{self.out.hint}")
         return name
 

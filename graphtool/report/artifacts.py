@@ -66,7 +66,9 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
     out += [f"functions    {', '.join(declarations)}", *([] if m.entry else [_arena(m)]),
             f"weights      {human(m.weights_bytes, 'B')}, {_WEIGHTS[m.weights_mode]}"]
     if m.threads is not None and not m.device:  # kernels of a device have threads of its own
-        out.append(f"threads      at most {m.threads.most}")
+        out.append(f"threads      at most {m.threads.most}" + (
+            f", with {human(m.threads.memory, 'B')} for each but the first" if m.threads.memory
+            else ""))
     files, others = _files(m, build_dir)
     more = f", and {others} more, C and what builds it" if others else ""
     return [*out, f"files        {', '.join(files)}{more}"]

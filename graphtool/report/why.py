@@ -160,10 +160,11 @@ def _told_threads(row: ThreadsRow) -> str:
     if row.most == 1:
         return "1: no kernel has a loop that is worth sharing"
     if isinstance(row.work, str):
-        return f"1 where {row.work} flops are less than {row.least:,}, else up to {row.most}"
-    text = (f"a second one pays from {row.least:,} flops on, and a run has {row.work:,}, bytes of "
-            "weights counted in")
-    return f"{1 if row.work < row.least else f'up to {row.most}'}: {text}"
+        return (f"1, and another one for each {row.least:,} of {row.work} flops, up to {row.most}")
+    most = min(row.most, 1 + row.work // row.least)
+    return (f"{f'up to {most}' if most > 1 else most}: a second one pays from {row.least:,} flops "
+            f"on, a third one from twice as many, and a run has {row.work:,}, bytes of weights "
+            "counted in")
 
 
 def why_not_fused(module: Module, a: str, b: str, steps: Iterable[StepRow] = ()) -> WhyNot:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from graphtool.errors import UsageError, one_of
 from graphtool.machines import GENERIC, Machine, caches, cores, cpu, cpu_flags, machine, of_cpu
-from graphtool.target.record import TABLE, Levels, Target, spelled
+from graphtool.target.record import MOST_THREADS, TABLE, Levels, Target, spelled
 
 
 def detect() -> Target:
@@ -79,13 +79,21 @@ def family(levels: Levels) -> dict[int, Target]:
 
 
 def named(march: str, threads: int = 0) -> Target:
-    """The target called `march`, for at most `threads` threads (0: this machine's cores).
+    """The target called `march`, for at most `threads` threads; 0: for all of any machine, with
+    kernels chosen for as many as this one has cores.
 
     Raises UsageError GT2101 for an unknown one.
     """
     row = _row_of(march)
-    alone = row.freestanding or not row.threaded
-    return replace(row, threads=1 if alone else threads or cores())
+    if threads or row.alone:
+        return for_threads(row, threads)
+    return replace(row, threads=cores(), most_threads=MOST_THREADS)
+
+
+def for_threads(target: Target, threads: int) -> Target:
+    """The target for at most so many threads, if it has threads."""
+    count = 1 if target.alone else threads
+    return replace(target, threads=count, most_threads=count)
 
 
 _ELSEWHERE = {  # what other tools call a target

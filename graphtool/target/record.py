@@ -14,6 +14,7 @@ from graphtool.errors import UsageError
 from graphtool.machines import GENERIC
 
 Flags = tuple[str, ...]
+MOST_THREADS = 256  # of a run of a library that is for no stated number
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Target:
 
     Sizes: `lanes` f32 lanes of a vector; a tile is `mr` rows × `nv` vectors of accumulators, which
     with a row of B and a broadcast fit the `registers`. `pair`: instructions that add a product of
-    pairs of 16 bits to a sum, without and with `dot8`. `threads` is the most that a run may use:
-    kernels with scratch memory keep a share for each. Caches are in bytes, `bandwidth` in GB/s a
+    pairs of 16 bits to a sum, without and with `dot8`. kernels are chosen for `threads` of them,
+    and a run may use `most_threads`. Caches are in bytes, `bandwidth` in GB/s a
     core out of each of them and out of memory, `all_gbps` out of memory for all cores, 0: no less
     for each. `mhz` is the clock of a core that starts two multiply-adds of its vectors a cycle and
     is as fast; `meet` are microseconds until two threads have met. Only the costs of candidates
@@ -100,12 +101,18 @@ class Target:
     threaded: bool = True
     soft: float = 1.0
     threads: int = 1
+    most_threads: int = 1
     native: bool = False
     bf16: bool = False
     dots: float = 1.8
     dot8: bool = False
     amx: bool = False
     amx_fp16: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether code for it has one thread."""
+        return self.freestanding or not self.threaded
 
     @property
     def nr(self) -> int:

@@ -74,7 +74,7 @@ def given(name: str) -> set[str]:
     own = {m.name for m in c.macros} | {p.name for p in c.pointers}
     return (own | {*COMMON} | ({"EPILOGUE"} if c.hook else set())
             | ({"PIECES"} if c.grain == "shares" else set())
-            | ({"WAIT", "PHASE"} if c.phases else set()))
+            | ({"WAIT", "PHASE", "COMMON"} if c.phases else set()))
 
 
 def comments(name: str) -> str:

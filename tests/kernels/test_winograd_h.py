@@ -77,7 +77,8 @@ def instance(m: int, name: str, case: tuple[int, ...] | None = None, shared: boo
              groups: int = 1) -> str:
     values = [f"d_{s}" for s in SIZES] if case is None else case
     wait = '#define GT_PHASE(p)\n#define GT_WAIT _Pragma("omp barrier")'
-    more = f"#define GT_SHARED\n{wait}" if shared else f"#define GT_GROUPS {groups}"
+    more = (f"#define GT_SHARED\n#define GT_COMMON work_\n{wait}" if shared else
+            f"#define GT_GROUPS {groups}")
     text = INSTANCE.format(name=name, m=m, shared=more,
                            **dict(zip(SIZES, values, strict=True)))
     return text + ("".join(REGION.format(name=name, count=n) for n in (1, 2, 3)) if shared

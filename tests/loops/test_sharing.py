@@ -23,12 +23,11 @@ from graphtool.loops.liveness import lifetimes, most_live
 from graphtool.loops.program import SCRATCH, Program
 from graphtool.loops.sharing import Touched, touched_by
 from graphtool.loops.verify import verify
-from graphtool.loops.verify_template import MachineSizes
 from graphtool.lower import lower
 from graphtool.target import named
 
 TARGET = named("cortex-m4")
-MACHINE = MachineSizes(1, 1)
+LANES = 1
 NONE = ((0, 0), (0, 0))
 
 
@@ -136,5 +135,5 @@ def test_bytes_are_compared_one_by_one() -> None:
 
 def test_kernels_that_declare_no_order_share_nothing() -> None:
     _, program = made((0, 3, 1, 1))
-    loops_ = [k for k in program.kernels if touched_by(k, "x0", "y0", MACHINE) is None]
+    loops_ = [k for k in program.kernels if touched_by(k, "x0", "y0", LANES) is None]
     assert len(loops_) < len(program.kernels)

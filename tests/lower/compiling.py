@@ -74,8 +74,8 @@ def compiled(module: Module, path: Path, *, eager: bool = False, **options: Any)
         stack.enter_context(patch("graphtool.compile.lowering.lower", _verified))
         if eager:
             stack.enter_context(patch("graphtool.lower.kernel.SERIAL_BELOW", 1))
-            stack.enter_context(patch("graphtool.emit.driver.parallel_work", lambda _: (1, 0)))
-            stack.enter_context(patch("graphtool.emit.kernels.LEAST_WORK", 1))
+            stack.enter_context(patch("graphtool.emit.driver.parallel_work", lambda _: (1000, 1)))
+            stack.enter_context(patch("graphtool.emit.shares.LEAST_WORK", 1))
         return runtime.load(build(module, path, jobs=2, **options))
 
 

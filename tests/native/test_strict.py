@@ -46,7 +46,7 @@ def known() -> dict[str, str]:
 def compiled(module: Module, march: str, path: Path, **how: Any) -> Path:
     target = named(march, max(THREADS))
     ready = passes.run(module, None, supply={"target": target, "rules": rules_of("strict")})
-    with patch("graphtool.emit.kernels.LEAST_WORK", 1):  # many pieces
+    with patch("graphtool.emit.shares.LEAST_WORK", 1):  # many pieces
         return build(ready, path, target=target, **how)
 
 

@@ -31,11 +31,16 @@ typedef struct {
     int done[STEPS][MOST * EACH]; /* how often each piece was done */
     int sum, seen[MOST], wrong[MOST];
     int loose; /* no thread reads anything between steps */
+    size_t room;      /* bytes of memory of each thread */
+    char first[1000]; /* that of the first one */
 } table;
 
 static void piece(table *s, int step, gt_worker *w)
 {
     s->done[step][w->piece]++;
+    char *const work = gt_work(w, s->first);
+    memset(work, w->thread, s->room);
+    if (s->room && (work[0] != w->thread || work[s->room - 1] != w->thread)) s->sum = -1000;
     if (step && s->done[step - 1][0] != 1) s->done[step][0] = -1000; /* the step before is done */
     if (step == STEPS - 1 && w->thread) usleep(200); /* the caller is asleep by then */
 }
@@ -81,7 +86,8 @@ static int run(table *s, int threads, int loose)
     int wrong = 0;
     memset(s, 0, sizeof *s);
     s->loose = loose;
-    gt_run(body, &s, threads);
+    s->room = loose ? 0 : (size_t)threads * 100; /* more than in the run before, or less */
+    gt_run(body, &s, threads, s->room);
     const int all = GT_THREADS ? threads : 1;
     for (int i = 0; i < STEPS; i++) {
         const int pieces = all == 1 || i % 8 == 5 ? 1 : all * (1 + i % EACH);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from graphtool.loops.program import runs
 from graphtool.lower import lower
 from graphtool.report.why import why_graph, why_lines, why_not_fused, why_steps
 from graphtool.symbolic import Symbol, symbol
-from graphtool.target import TABLE
+from graphtool.target import TABLE, for_threads
 
 
 def made() -> Module:
@@ -54,7 +53,7 @@ def test_what_decides_how_many_threads(width: int, words: str) -> None:
     def fn(x: Any) -> Any:
         return o.matmul(o.exp(x), np.ones((width, width), np.float32))
     graph = trace(fn, [TensorType(dtypes.float32, (4, width))])
-    target = replace(TABLE["x86-64-v4"], threads=2)
+    target = for_threads(TABLE["x86-64-v4"], 2)
     program = lower(passes.run(Module(graph, ("y",)), supply={"target": target}), target)
     alone = {k.name for k in program.kernels if k.serial}
     told = why_steps(runs(program.steps), "default", "k0", threads=threads_of(program),

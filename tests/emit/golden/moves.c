@@ -47,7 +47,7 @@ void model_free(model_weights *weights);
    A run keeps nothing but the threads that it made, asleep: any number of threads may call this
    at the same time if each has its own arena, dims and outputs.
    `threads` is how many of them one run may use, 0: as many as the process may use
-   processors. */
+   processors. It uses one. */
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads);
 #pragma GCC visibility pop
@@ -93,7 +93,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (((uintptr_t)arena) % 64) return MODEL_MISALIGNED;
     const run_state s = {weights, arena, dims, inputs, outputs};
     (void)threads;
-    gt_run(run_thread, &s, 1);
+    gt_run(run_thread, &s, 1, 0);
     return 0;
 }
 

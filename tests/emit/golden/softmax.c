@@ -38,7 +38,7 @@ void model_free(model_weights *weights);
    A run keeps nothing but the threads that it made, asleep: any number of threads may call this
    at the same time if each has its own arena, dims and outputs.
    `threads` is how many of them one run may use, 0: as many as the process may use
-   processors. */
+   processors. It uses 4 at most. */
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads);
 #pragma GCC visibility pop
@@ -79,9 +79,10 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     const run_state s = {weights, arena, dims, inputs, outputs};
     if (threads < 1) threads = gt_processors();
     if (threads > 4) threads = 4;
-    /* so little work is done sooner by one thread than by waking others */
-    if (dims[0] * 22000 < 250000) threads = 1;
-    gt_run(run_thread, &s, threads);
+    /* each needs so much work that waking it pays */
+    const int64_t worth = 1 + dims[0] * 22000 / 250000;
+    if (threads > worth) threads = (int)worth;
+    gt_run(run_thread, &s, threads, 0);
     return 0;
 }
 

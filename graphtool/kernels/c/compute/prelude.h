@@ -104,9 +104,9 @@ GT_INLINE int64_t gt_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /* Where part t of T starts when n units are shared out: part t is [gt_part(t), gt_part(t + 1)). */
 GT_INLINE int64_t gt_part(int64_t n, int64_t t, int64_t T) { return n * t / T; }
 
-/* Pieces of a thread's share: `each`, or one if a single thread does all. Of T pieces, piece t is
-   in share t / each of T / each. */
-GT_INLINE int64_t gt_each(int64_t T, int64_t each) { return T > 1 ? each : 1; }
+/* Pieces of a thread's share: `each`, or one if a single thread does all, or if so many threads
+   take part that each has one piece. Of T pieces, piece t is in share t / each of T / each. */
+GT_INLINE int64_t gt_each(int64_t T, int64_t each) { return T > 1 && T % each == 0 ? each : 1; }
 
 /* Whether so many rows, or blocks of rows, are shared out well among several threads: the longest
    share exceeds the mean by 1/8 at most. */

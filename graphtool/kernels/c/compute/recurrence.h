@@ -190,35 +190,33 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int64_t d, int64_t b, float *work G
     GT_JOIN(GT_NAME, _leave)(d, b, rows, h, c, 0, n GT_ARGS);
 }
 
-/* The same by all threads: each step is a phase, and a share of it a part of the state, with its
-   cells and gates in GT_WORK(share). The states are in GT_WORK(0), in two places by turns. */
+/* The same by all threads: each step is a phase, and a share of it a part of the state, of
+   its cells and of its gates. The states are in two places by turns. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _shared)(int64_t parts, int64_t d, int64_t b GT_PARAMS)
 {
     const int64_t n = GT_H, rows = gt_min(GT_BLOCK, GT_ROWS - b);
     const int64_t nr = GT_PANEL > 0 ? GT_PANEL * GT_LANES : 1;
-    float *h = GT_WORK(0), *next = h + 2 * GT_BLOCK * n;
+    float *h = GT_COMMON, *const c = h + GT_BLOCK * n, *next = c + GT_BLOCK * n;
+    float *const gates = next + GT_BLOCK * n;
     int p;
 #define GT_FROM (gt_part(n / nr, p, parts) * nr)
 #define GT_UNTIL (gt_part(n / nr, p + 1, parts) * nr)
     GT_PHASE(p)
     GT_JOIN(GT_NAME, _enter)
-    (d, b, rows, h, GT_WORK(p) + GT_BLOCK * n, GT_FROM, GT_UNTIL GT_ARGS);
+    (d, b, rows, h, c, GT_FROM, GT_UNTIL GT_ARGS);
     GT_WAIT;
     for (int64_t step = 0; step < GT_STEPS; step++) {
         const int64_t s = GT_JOIN(GT_NAME, _at)(d, step GT_ARGS);
         GT_PHASE(p)
-        {
-            float *const c = GT_WORK(p) + GT_BLOCK * n;
-            GT_JOIN(GT_NAME, _step)
-            (s, d, b, rows, h, next, c, c + 2 * GT_BLOCK * n, c, GT_FROM, GT_UNTIL GT_ARGS);
-        }
+        GT_JOIN(GT_NAME, _step)
+        (s, d, b, rows, h, next, c, gates, c, GT_FROM, GT_UNTIL GT_ARGS);
         GT_WAIT;
         float *const old = h;
         h = next, next = old;
     }
     GT_PHASE(p)
     GT_JOIN(GT_NAME, _leave)
-    (d, b, rows, h, GT_WORK(p) + GT_BLOCK * n, GT_FROM, GT_UNTIL GT_ARGS);
+    (d, b, rows, h, c, GT_FROM, GT_UNTIL GT_ARGS);
     GT_WAIT;
 #undef GT_FROM
 #undef GT_UNTIL

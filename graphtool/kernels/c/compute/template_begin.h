@@ -10,6 +10,7 @@
    GT_PHASE(p)  for templates of several phases: the head of a loop, in which threads take the
                 shares p of a phase as they come
    GT_WAIT      a statement: all shares of the phase are done
+   GT_COMMON    for templates of several phases: the first thread's GT_WORK, for all threads
 
    A parameter that a use leaves unused causes no warning. */
 #pragma GCC diagnostic push

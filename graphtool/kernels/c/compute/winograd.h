@@ -27,7 +27,7 @@
                   GT_LANES but for the last channels
 
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
-   all threads work in GT_WORK(0), in three phases: each weight is then read by one thread only,
+   all threads work in GT_COMMON, in three phases: each weight is then read by one thread only,
    which is faster if the weights are larger than the image. */
 #include "tile.h"
 #include "winograd_points.h"

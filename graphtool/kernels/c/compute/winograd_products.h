@@ -23,7 +23,11 @@
 #define GT_M_ROW (gt_ceil_div(GT_O, GT_NR) * GT_NR + 16)
 #define GT_V_PLANE ((int64_t)(GT_GROUP) * GT_V_ROW + GT_ODD)
 #define GT_M_PLANE ((int64_t)(GT_GROUP) * GT_M_ROW + 16)
+#ifdef GT_SHARED
+#define GT_V_OF(owner) ((void)(owner), (GT_PLACED *)GT_COMMON)
+#else
 #define GT_V_OF(owner) ((GT_PLACED *)GT_WORK(owner))
+#endif
 #define GT_M_OF(owner) ((GT_SUM *)(GT_V_OF(owner) + GT_POINTS * GT_V_PLANE))
 #define GT_PANEL (GT_STEPS * GT_NR * (int64_t)(4 / sizeof(GT_PLACED))) /* of the weights */
 #define GT_UNITS (GT_POINTS * gt_ceil_div(GT_O, GT_NR))                /* panels of all points */

@@ -47,7 +47,8 @@ static void *gt_help(void *place)
             if (__atomic_compare_exchange_n(&team->gate, &gate, gate + 1, 1, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE)) {
                 gt_worker w = {.team = team, .thread = t, .threads = team->threads,
-                               .step = team->step, .target = team->target};
+                               .step = team->step, .target = team->target,
+                               .work = team->of[t].work};
                 if (t < w.threads) GT_BODY(team->body, team->state, &w);
                 gt_loosen(&w);
                 gt_tell(team); /* of its last pieces: there may be no barrier behind them */
@@ -102,6 +103,21 @@ static gt_team *gt_team_for(int threads)
     return team ? team : gt_team_made(threads);
 }
 
+/* How many of these threads can have so many bytes each to work in; the first one has the caller's.
+   A thread that is late in an earlier run holds no piece of it, so it needs its memory no more. */
+static int gt_room(gt_team *team, int threads, size_t bytes)
+{
+    for (int t = 1; t < threads && bytes; t++) {
+        if (team->of[t].room >= bytes) continue;
+        free(team->of[t].block);
+        char *const block = malloc(bytes + 64);
+        team->of[t].block = block, team->of[t].room = block ? bytes : 0;
+        if (!block) return t;
+        team->of[t].work = block + (64 - (uintptr_t)block % 64);
+    }
+    return threads;
+}
+
 /* Ends the helpers at rest, before their code is unloaded. */
 __attribute__((destructor)) static void gt_teams_end(void)
 {
@@ -112,22 +128,27 @@ __attribute__((destructor)) static void gt_teams_end(void)
         __atomic_store_n(&team->quit, 1, __ATOMIC_RELEASE);
         __atomic_store_n(&team->gate, ((team->gate >> 17) + 1) << 17, __ATOMIC_SEQ_CST);
         gt_tell(team);
-        for (int t = 1; t <= team->helpers; t++) pthread_join(team->of[t].id, 0);
+        for (int t = 1; t <= team->helpers; t++) {
+            pthread_join(team->of[t].id, 0);
+            free(team->of[t].block);
+        }
         free(team->memory);
     }
     pthread_mutex_unlock(&gt_teams_lock);
 }
 
+/* Runs the body on at most `threads` threads; each but the first has `room` bytes to work in. */
 static inline void gt_run(void (*body)(const void *state, gt_worker *w), const void *state,
-                          int threads)
+                          int threads, size_t room)
 {
     gt_team *team = threads > 1 ? gt_team_for(threads < 4096 ? threads : 4096) : 0;
-    if (!team || !team->helpers) {
+    const int most = team ? team->helpers + 1 : 1;
+    threads = team ? gt_room(team, threads < most ? threads : most, room) : 1;
+    if (threads == 1) {
         gt_worker alone = {.threads = 1};
         GT_BODY(body, state, &alone);
     } else {
-        const int most = team->helpers + 1;
-        gt_worker w = {.team = team, .threads = threads < most ? threads : most,
+        gt_worker w = {.team = team, .threads = threads,
                        .step = team->step, .target = team->target};
         team->body = body, team->state = state, team->threads = w.threads;
         const uint64_t job = (__atomic_load_n(&team->gate, __ATOMIC_RELAXED) >> 17) + 1;
@@ -150,10 +171,10 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
 static inline int gt_processors(void) { return 1; }
 
 /* a macro, so that the body is called by its name and not through a pointer */
-#define gt_run(body, state, wanted)                                                  \
+#define gt_run(body, state, wanted, room)                                            \
     do {                                                                             \
         gt_worker alone = {.threads = 1};                                            \
-        (void)(wanted);                                                              \
+        (void)(wanted), (void)(room);                                                \
         GT_BODY(body, state, &alone);                                                \
     } while (0)
 #endif

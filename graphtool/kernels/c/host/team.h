@@ -16,6 +16,7 @@
 
 #include "compiler.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef _OPENMP
@@ -39,7 +40,11 @@ typedef struct {
     uint64_t done;        /* pieces of this step that it did */
     uint64_t step;        /* the number of the step */
     uint64_t target;      /* pieces of all steps so far */
+    void *work;           /* memory of its own; the first thread's is the caller's */
 } gt_worker;
+
+/* The memory in which a thread works: `first` is that of the first one. */
+static inline void *gt_work(const gt_worker *w, void *first) { return w->thread ? w->work : first; }
 
 #if GT_THREADS
 /* How long a thread spins while it waits; then it sleeps. */
@@ -64,7 +69,8 @@ struct gt_team {
         _Alignas(64) uint64_t taken; /* step << 16, and how many pieces of the share are taken */
         pthread_t id;
         gt_team *team;
-        int t;
+        char *work, *block; /* memory to work in, and the block that it is in */
+        size_t room;        /* its bytes */
     } of[];
 };
 
