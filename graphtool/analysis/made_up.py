@@ -7,6 +7,7 @@ their ports.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,9 +27,11 @@ from graphtool.symbolic import (
     Symbol,
     check_bounds,
     check_required,
+    dim_of,
     sample_sizes,
     substitute,
 )
+from graphtool.symbolic.parse import parse
 
 Array = np.ndarray[Any, Any]
 Below = tuple[Dim, ...]
@@ -65,14 +68,31 @@ def random_inputs(module: Module, seed: int = 0, sizes: Mapping[str, int] | None
     distributed floats with this standard deviation, all bytes where they stand for real numbers.
 
     A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds and the
-    module's requirements allow. Raises InputError GT0333 if they do not fit into the memory,
+    module's requirements allow. An input has the values that the module's `meta` names as examples.
+    Raises InputError GT0333 if they do not fit into the memory,
     GT0515 and GT0516 for sizes that the module does not allow.
     """
     names, limits = value_names(module.graph), index_limits(module.graph)
     ports = {names[v]: (v.type.dtype, v.type.shape, limits.get(v, ()))
              for v in module.graph.inputs}
-    return _arrays(ports, seed, made_up_sizes(module, sizes), deviation,
-                   of_meta(module.meta, "inputs"))
+    found = made_up_sizes(module, sizes)
+    arrays = _arrays(ports, seed, found, deviation, of_meta(module.meta, "inputs"))
+    return arrays | example_values(module, arrays, found)
+
+
+def example_values(module: Module, arrays: Mapping[str, Array], sizes: Mapping[str, Dim]
+                   ) -> dict[str, Array]:
+    """The arrays whose values must fit sizes: one value for all elements, or one for each."""
+    table = {name: dim_of(s) for name, s in module.symbols.items()}
+    out = {}
+    for name, values in module.meta.get("examples", {}).items():
+        x = arrays.get(name)
+        numbers = [substitute(parse(v, table), sizes) if isinstance(v, str) else v for v in values]
+        if x is not None and len(numbers) in (1, x.size) and all(
+                isinstance(n, int | float) for n in numbers):
+            flat = np.resize(np.array(numbers), x.shape)
+            out[name] = flat.astype(x.dtype)
+    return out
 
 
 def port_inputs(ports: Iterable[DescribedInput], symbols: Mapping[str, Symbol],
@@ -88,7 +108,7 @@ def port_inputs(ports: Iterable[DescribedInput], symbols: Mapping[str, Symbol],
 def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
     """The size of each symbol in `random_inputs`: from `sizes`, else a size that the module
     allows, with the conditions that its graph computes of sizes."""
-    given = dict(sizes or {})
+    given = _preferred(module, dict(sizes or {}))
     first = _sizes(module.symbols, module.requires, given)
     if size_checks.allowed(module.graph, first):
         return first
@@ -101,6 +121,43 @@ def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dic
         if size_checks.allowed(module.graph, found):
             return found
     return first
+
+
+def _preferred(module: Module, given: dict[str, int]) -> dict[str, int]:
+    """The sizes given, with those that the module's `meta` names as examples if it allows them."""
+    out = dict(given)
+    table = {name: dim_of(s) for name, s in module.symbols.items()}
+    try:
+        for name, value in module.meta.get("example_sizes", {}).items():
+            d = substitute(parse(str(value), table), _sizes(module.symbols, module.requires, out))
+            if name in module.symbols and isinstance(d, int):
+                out.setdefault(name, d)
+        _sizes(module.symbols, module.requires, out)
+    except InputError:
+        return given
+    return out
+
+
+def joint_sizes(module: Module, symbols: Mapping[str, Symbol], requires: Iterable[Equation],
+                sizes: Mapping[str, int]) -> dict[str, int]:
+    """Sizes of the symbols, those of a build, which its requirements and the module allow; those
+    given if there are none. Symbols of the same name are the same size."""
+    both = {n: _narrower(s, symbols[n]) if n in symbols else s for n, s in module.symbols.items()}
+    shared = [e for e in requires if e.names <= both.keys()]
+    given = {n: size for n, size in sizes.items() if n in both}
+    try:
+        found = made_up_sizes(replace(module, symbols=both,
+                                      requires=(*module.requires, *shared)), given)
+    except InputError:
+        return dict(sizes)
+    return {n: d for n, d in found.items() if n in symbols and isinstance(d, int)} | dict(sizes)
+
+
+def _narrower(a: Symbol, b: Symbol) -> Symbol:
+    """A symbol with the bounds of both, and the steps of the one that has steps."""
+    steps = a if a.step > b.step else b
+    tops = [s.hi for s in (a, b) if s.hi is not None]
+    return replace(steps, lo=max(a.lo or 0, b.lo or 0), hi=min(tops, default=None))
 
 
 def _sizes(symbols: Mapping[str, Symbol], requires: Iterable[Equation],

@@ -10,6 +10,7 @@ import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,14 @@ import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import dtypes, interp
-from graphtool.analysis.made_up import port_inputs, random_inputs
+from graphtool.analysis.made_up import (
+    example_values,
+    joint_sizes,
+    port_inputs,
+    random_inputs,
+)
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError, UsageError, listed
+from graphtool.errors import GraphtoolError, InputError, UsageError, listed
 from graphtool.importers import Importer, import_source, kinds, what
 from graphtool.importers.limits import Limits
 from graphtool.io.grids import as_reals
@@ -235,12 +241,21 @@ def made_up(sources: Sequence[str], sides: tuple[Side, ...], seed: int,
             sizes: Mapping[str, int]) -> dict[str, Array]:
     """Inputs from the side that knows most about them, under the names of the first side.
 
-    `sources` are the origins of the sides without a module. Raises UsageError GT3044 if no side
-    knows its inputs.
+    `sources` are the origins of the sides without a module. A build knows its own conditions on
+    sizes, but not what the nodes of the other side need. Raises UsageError GT3044 if no side knows
+    its inputs.
     """
     for side in sides:
         if side.make is not None:
-            return by_position(side.make(seed, sizes), side.inputs, sides[0].inputs)
+            m = side.manifest
+            module = None if m is None or not (m.dims or any(
+                dtype(p.type).is_integer for p in m.inputs)) else _graph(sources, sides)
+            if m is not None and module is not None:
+                sizes = _sizes_of_both(module, m, sizes)
+            arrays = side.make(seed, sizes)
+            if module is not None:
+                arrays |= example_values(module, arrays, sizes)
+            return by_position(arrays, side.inputs, sides[0].inputs)
     for name in sources:
         if isinstance(kind := what(name), Importer) and kind.samples:
             module = import_source(name)
@@ -248,6 +263,23 @@ def made_up(sources: Sequence[str], sides: tuple[Side, ...], seed: int,
             return by_position(inputs, of_module(module).inputs, sides[0].inputs)
     raise UsageError("GT3044", "cannot make up inputs: neither side is a graph",
                      hint="give --inputs FILE.npz")
+
+
+def _graph(sources: Sequence[str], sides: tuple[Side, ...]) -> Module | None:
+    """The graph of a side, or of a model among the sources, if one is known."""
+    module = next((g for s in sides if (g := s.module or s.captured) is not None), None)
+    if module is None:
+        models = (name for name in sources if isinstance(kind := what(name), Importer)
+                  and kind.samples)
+        with suppress(GraphtoolError):  # then the build decides alone
+            module = next((import_source(name) for name in models), None)
+    return module
+
+
+def _sizes_of_both(module: Module, m: Manifest, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """Sizes for a build that the graph of another side allows too."""
+    return joint_sizes(module, {r.name: symbol_of(r) for r in m.dims},
+                       equations(m.dims, m.requires), sizes)
 
 
 def build_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:

@@ -13,7 +13,13 @@ from onnx import TensorProto, helper, numpy_helper
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
-from graphtool.analysis.made_up import index_limits, made_up_sizes, port_inputs, random_inputs
+from graphtool.analysis.made_up import (
+    index_limits,
+    joint_sizes,
+    made_up_sizes,
+    port_inputs,
+    random_inputs,
+)
 from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.importers import import_source
@@ -131,3 +137,7 @@ def test_sizes_keep_conditions_that_the_graph_computes(tmp_path: Path) -> None:
     assert made_up_sizes(module, {"N": 3}) == {"N": 3}  # what is asked for
     x = random_inputs(module)
     assert graphtool.evaluate(module, x)["y"].shape == (4, 3)
+    # a build knows its bounds, and the graph its condition: both are kept
+    assert joint_sizes(module, {"N": Symbol("N", 2, 9)}, (), {}) == {"N": 4}
+    assert joint_sizes(module, {"N": Symbol("N", 1, 3)}, (), {}) == {"N": 1}
+    assert joint_sizes(module, {"N": Symbol("N", 2, 9)}, (), {"N": 3}) == {"N": 3}

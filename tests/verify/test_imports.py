@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from graphtool import dtypes
@@ -51,6 +52,38 @@ def test_random_models_are_not_compared(tmp_path: Path) -> None:
     source = f"{tmp_path / 'noisy.py'}:model"
     found = check_import(source, import_source(source, inputs=["x:f32[8]"]), ["x:f32[8]"])
     assert found.ok and found.line == "nothing to check against: the model draws random numbers"
+
+
+FITTING = {
+    "cache": "g (float[B,S,16] q, float[B,S,8] k, float[B,S,8] v, float[B,1,P,8] c, float[B,1,P,8] "
+    "d, int32[B] n, int32 t) => (float[B,S,16] y, float[B,1,T,8] e, float[B,1,T,8] f) { y, e, f = "
+    "com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, k, v, c, d, n, t) }",
+    "buffer": "g (float[B,S,16] q, float[B,S,8] k, float[B,S,8] v, float[B,1,P,8] c, float[B,1,P,8]"
+    " d, int32[B] n, int32 t) => (float[B,S,16] y, float[B,1,P,8] e, float[B,1,P,8] f) { y, e, f = "
+    "com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, k, v, c, d, n, t) }",
+    "mask": "g (float[B,S,16] q, float[B,S,8] k, float[B,S,8] v, float[B,1,P,8] c, float[B,1,P,8] "
+    "d, int64[B,M] mask) => (float[B,S,16] y, float[B,1,T,8] e, float[B,1,T,8] f) { one = Constant "
+    "<value = int64[1] {1}> () r = ReduceSum <keepdims = 0> (mask, one) m = Sub (r, one) n = Cast "
+    "<to = 6> (m) h = Shape <start = 1, end = 2> (mask) t = Cast <to = 6> (h) y, e, f = "
+    "com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, k, v, c, d, n, t) }",
+    "boxes": "g (float[1,N,4] b, float[1,2,N] s, int64 m, float t) => (int64[K,3] y) "
+    "{ y = NonMaxSuppression (b, s, m, t) }",
+    "reshape": "g (float[N,6] x, int64[3] s) => (float[a,b,c] y) { y = Reshape (x, s) }",
+    "split": "g (float[N,6] x, int64[2] p) => (float[N,K] y, float[N,L] z) "
+    "{ y, z = Split <axis = 1> (x, p) }",
+    "resize": "g (float[1,1,N,M] x, int64[4] s) => (float[a,b,c,d] y) "
+    '{ y = Resize <mode = "nearest"> (x, , , s) }',
+    "top": "g (float[N,5] x, int64[1] k) => (float[N,K] y, int64[N,K] i) { y, i = TopK (x, k) }",
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_inputs_whose_values_must_fit_sizes(name: str, tmp_path: Path) -> None:
+    """onnxruntime refuses random lengths, shapes, parts and thresholds."""
+    head = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>\n'
+    onnx.save(onnx.parser.parse_model(head + FITTING[name]), path := tmp_path / "m.onnx")
+    found = check_import(str(path), import_source(str(path)))
+    assert found.ok and "agrees with onnxruntime" in found.line, found.line
 
 
 def test_an_archive_has_nothing_to_be_checked_against() -> None:

@@ -9,16 +9,19 @@ from onnx import NodeProto
 
 from graphtool.front import Array
 from graphtool.front.authored import Operation
-from graphtool.importers.onnx.driver.context import Frame
+from graphtool.importers.onnx.driver.context import Frame, Session
 from graphtool.importers.onnx.driver.schemas import plain_domain
-from graphtool.ir.graph import Value, is_constant
+from graphtool.ir.graph import is_constant
 
 
-def recorded(node: Any, frame: Frame, inputs: Sequence[Any], builder: Any, before: int,
-             state: tuple[Value, Value] | None) -> Iterator[Operation]:
+def recorded(importer: Session, node: Any, frame: Frame, inputs: Sequence[Any], before: int,
+             state: Any) -> Iterator[Operation]:
     """The node as an operation, if it has become nodes, those of the builder from number `before`
-    on, and its operands and results are tensors. A node with subgraphs gives none. `state` is as
-    for an Operation."""
+    on, and its operands and results are tensors. A node with subgraphs gives none. `state` is that
+    of the random generator before it."""
+    builder, first = importer.builder, state or importer.seed
+    drawn = None if first is None or importer.state is state else (
+        first.value, importer.state.value)
     results = [frame.env.get(name) if name else None for name in node.output]
     made = [n for n in builder.nodes[before:] if not is_constant(n)]
     if not made or any(a.HasField("g") or a.graphs or a.ref_attr_name
@@ -32,11 +35,11 @@ def recorded(node: Any, frame: Frame, inputs: Sequence[Any], builder: Any, befor
         x.known, frame.prefix + name, x.param) for x, name in zip(inputs, node.input, strict=False)]
     operands, outputs = (tuple(None if x is None else x.value for x in xs)
                          for xs in (known, results))
-    constants = (builder.made_by.get(v) for v in operands)
-    yield Operation(_text(node, state is not None),
+    constants = (builder.made_by.get(v) for v in operands if v is not None)
+    yield Operation(_text(node, drawn is not None),
                     frame.opsets.get(plain_domain(node.domain), 1), operands, outputs,
                     frozenset(v for n in made for v in n.outputs),
-                    tuple(n for n in constants if is_constant(n)), state)
+                    tuple(n for n in constants if is_constant(n)), drawn)
 
 
 def _text(node: Any, drawn: bool) -> bytes:

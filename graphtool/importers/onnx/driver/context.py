@@ -21,6 +21,7 @@ from graphtool.front.regions import Closed
 from graphtool.importers.limits import Limits, Strictness
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import EACH, Recorder
+from graphtool.importers.onnx.driver.examples import ExampleValues
 from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_dims, declared_shapes
 from graphtool.importers.onnx.driver.places import SourceLocations
 from graphtool.importers.onnx.driver.schemas import version_of
@@ -64,6 +65,7 @@ class Session(ABC):
         self.dims = declared_dims(model.graph)
         self.seed: Tracer | None = None  # the state of the random ops, once there is one
         self.state: Any = None
+        self.examples = ExampleValues()
         self.refusals: dict[tuple[str, str], list[str]] = {}
 
     def refuse(self, name: str, reason: str, place: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,7 @@ class OnnxConversion(Session):
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
                 "name": m.graph.name,
                 **({"licence": licence} if licence else {}),
+                **self.examples.meta(),
                 **({"warnings": rows} if (rows := self.strictness.warnings) else {})}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
@@ -197,11 +199,9 @@ class OnnxConversion(Session):
             if not frame.prefix:
                 check_results(node, results, self.types, self.strictness)
         self._record(node, results, frame, before)
+        self.examples.note(node, inputs, results, partial(self.attributes, node, frame))
         if self.records and self._local(node) is None:
-            first = state or self.seed
-            states = None if first is None or self.state is state else (
-                first.value, self.state.value)
-            self.operations += recorded(node, frame, inputs, self.builder, before, states)
+            self.operations += recorded(self, node, frame, inputs, before, state)
 
     def _record(self, node: Any, results: Sequence[Any], frame: Frame, before: int) -> None:
         """Bind the node's outputs to its results, which get the names of the outputs."""
