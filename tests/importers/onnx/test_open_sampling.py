@@ -74,3 +74,35 @@ def test_compiled(name: str, tmp_path: Path) -> None:
         for got in (interp.run(module, feed(*size))["y"], run(feed(*size))["y"]):
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+WINDOWS: list[dict[str, Any]] = [
+    {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]},
+    {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "storage_order": 1},
+    {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1},
+    {"kernel_shape": [2, 2], "dilations": [2, 1], "auto_pad": "VALID"}]
+
+
+@pytest.mark.parametrize("attrs", WINDOWS, ids=str)
+def test_positions_of_maxima(attrs: dict[str, Any]) -> None:
+    """Whole numbers, some equal: the first of equal ones counts."""
+    proto = model([node("y, i = MaxPool(x)", **attrs)], ["x f32 N 2 H W"],
+                  ["y f32 ? ? ? ?", "i i64 ? ? ? ?"])
+    module = checked(proto)
+    for n, h, w in ((2, 6, 7), (1, 4, 4), (3, 9, 5)):
+        feed = {"x": np.round(random(n, 2, h, w))}
+        for got, want in zip(interp.run(module, feed).values(), oracle(proto, feed), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.part(2)
+def test_positions_put_back_compiled(tmp_path: Path) -> None:
+    attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    proto = model([node("y, i = MaxPool(x)", storage_order=0, **attrs),
+                   node("z = MaxUnpool(y, i)", **attrs)], ["x f32 N 2 H W"],
+                  ["z f32 ? ? ? ?", "i i64 ? ? ? ?"])
+    run = compiled(optimised(checked(proto)), tmp_path / "m").run
+    for n, h, w in ((2, 6, 8), (1, 4, 4)):
+        feed = {"x": random(n, 2, h, w)}
+        for got, want in zip(run(feed).values(), oracle(proto, feed), strict=True):
+            np.testing.assert_array_equal(got, want)

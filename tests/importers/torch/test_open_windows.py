@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from graphtool import interp
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch import import_torch
 from tests.lower.compiling import compiled, optimised
 
@@ -72,6 +72,10 @@ CASES: dict[str, tuple[Any, dict[str, Any], list[list[Shape]]]] = {
         lambda x: functional.max_pool2d(x, 3, 2, ceil_mode=True), LARGE, larger()),
     "maxima with padding, to the end": (
         lambda x: functional.max_pool2d(x, 3, 3, 1, ceil_mode=True), LARGE, larger()),
+    "positions of maxima, put back": (
+        lambda x: functional.max_unpool2d(*functional.max_pool2d(x, 2, return_indices=True), 2),
+        {"H@a_0.2": (2, None, 2), "W@a_0.3": (2, None, 2)},
+        [[(2, 3, h, w)] for h, w in ((4, 6), (2, 2), (8, 10))]),
     "means to the end": (
         lambda x: functional.avg_pool2d(x, (3, 2), 2, 1, ceil_mode=True), LARGE, larger()),
     "zeros around": (grid(padding_mode="zeros"), IMAGE, planes((2, 4, 3, 2))),
@@ -116,3 +120,14 @@ def test_a_kernel_that_is_larger_than_the_image() -> None:
     feed = {"a_0": np.zeros((2, 3, 9, 8), np.float32), "a_1": np.zeros((4, 3, 11, 3), np.float32)}
     with pytest.raises(InputError, match="does not hold"):
         interp.run(module, feed)
+
+
+def test_a_transform_of_an_open_signal_is_refused() -> None:
+    """torch.export itself refuses it; the message has its condition by the input's name."""
+    with pytest.raises(UnsupportedError) as found:
+        import_torch(Call(lambda x: torch.stft(x, 16, 4, window=torch.hann_window(16),
+                                               return_complex=True).abs()),
+                     (torch.randn(2, 64),), dynamic={"N@a_0.1": (32, None)})
+    assert found.value.code == "GT1102" and "torch.export cannot capture the model: a dynamic " \
+        "dim that the model restricts" in found.value.message
+    assert "shape[1] // 4" in found.value.message and "leave it static" in str(found.value.hint)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
 from graphtool.importers.onnx.families.nn import spans_of, window_pads
-from graphtool.importers.onnx.kit import Refused, agreed_entries, array_of, dims, o, onnx_op
+from graphtool.importers.onnx.kit import agreed_entries, array_of, dim_value, dims, o, onnx_op
 from graphtool.ops.indexing import Pairs, overhang
-from graphtool.symbolic import Dim, product
+from graphtool.symbolic import Dim, floordiv, product
 
 
 def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
@@ -36,7 +33,7 @@ def _grown(padding: Pairs, extra: Any) -> Pairs:
 def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
              kernel_shape: Any, pads: Any = None, storage_order: int = 0, strides: Any = None,
              ctx: Any) -> Any:
-    """`max_pool`; output 1 is the flat position of each maximum, as a `gather` and `arg_reduce`."""
+    """`max_pool`; output 1 is the flat position of each maximum, as an `arg_reduce_window`."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     spans = spans_of(kernel_shape, dilations)
@@ -44,42 +41,30 @@ def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations:
     y = o.max_pool(x, window=kernel_shape, strides=strides, padding=padding, dilation=dilations)
     if not ctx.wanted(1):
         return y
-    return y, _max_positions(x, y, kernel_shape, strides, padding, dilations, storage_order)
+    return y, _max_positions(x, kernel_shape, strides, padding, dilations, storage_order)
 
 
-def _max_positions(x: Any, y: Any, window: Any, strides: Any, padding: Any, dilations: Any,
+def _max_positions(x: Any, window: Any, strides: Any, padding: Any, dilations: Any,
                    storage_order: int) -> Any:
-    """The flat position in x of each maximum: the first greatest element of its window."""
-    if not all(isinstance(d, int) for d in (*x.shape, *y.shape)):
-        raise Refused("positions of maxima over a symbolic size are not supported; fix that size "
-                      "with --dynamic NAME=SIZE")
-    space, out = tuple(x.shape[2:]), tuple(y.shape[2:])
-    reads = [np.arange(o_)[:, None] * s + np.arange(k)[None] * r - lo
-             for o_, k, s, r, (lo, _) in zip(out, window, strides, dilations, padding,
-                                             strict=True)]
-    table = np.zeros((1, 1), np.int64)
-    valid = np.ones((1, 1), bool)
-    for d, i in zip(space, reads, strict=True):
-        table = (table[:, None, :, None] * d + np.clip(i, 0, d - 1)[None, :, None, :])
-        valid = valid[:, None, :, None] & ((i >= 0) & (i < d))[None, :, None, :]
-        table, valid = (t.reshape(t.shape[0] * t.shape[1], -1) for t in (table, valid))
-    lines = x.reshape((x.shape[0], x.shape[1], math.prod(space)))
-    seen = o.gather(lines, x.builder.constant(table[..., None]), axes=(2,))  # [out, window, n, c]
-    lowest = -math.inf if x.dtype.is_float else int(np.iinfo(x.dtype.numpy).min)
-    seen = o.select(x.builder.constant(valid[..., None, None]), seen, lowest)
-    best = o.arg_reduce(seen, kind="max", axis=1)  # [out, 1, n, c]
-    count = (x.shape[0], x.shape[1])
-    where = best.reshape((table.shape[0], math.prod(count), 1))
-    flat = _stored(table, space) if storage_order else table
-    place = o.gather(x.builder.constant(flat), where, axes=(1,), batch=1)  # [out, n·c]
-    place = place.transpose((1, 0)).reshape((*count, *out))
-    base = np.arange(math.prod(count)).reshape(*count, *[1] * len(out)) * math.prod(space)
-    return place + x.builder.constant(base.astype(np.int64))
-
-
-def _stored(table: Any, space: tuple[int, ...]) -> Any:
-    """Row-major positions as column-major ones."""
-    return np.ravel_multi_index(np.unravel_index(table, space), space, order="F")
+    """The flat position in x of each maximum, the first one of its window: row-major, or column-
+    major within each image."""
+    place = o.arg_reduce_window(x, kind="max", window=(1, 1, *window), strides=(1, 1, *strides),
+                                padding=((0, 0), (0, 0), *padding),
+                                window_dilation=(1, 1, *dilations))
+    if not storage_order:
+        return place
+    space = x.shape[2:]
+    count = dim_value(product(space), x)
+    rest = o.mod(place, count)
+    turned = place - rest
+    step: Dim = product(space)
+    weight: Dim = 1
+    for d in space:
+        step = floordiv(step, d)
+        turned = turned + o.mod(o.div(rest, dim_value(step, x)), dim_value(d, x)) * dim_value(
+            weight, x)
+        weight = weight * d
+    return turned
 
 
 @onnx_op("AveragePool")
