@@ -8,11 +8,13 @@ values (NaN, kinks, ties) have no finite-difference gradient.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from ml_dtypes import finfo
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
@@ -88,6 +90,35 @@ class Case:
 
 
 CASES: list[Case] = []
+
+
+def each(cases: Iterable[Case], *others: Any) -> Callable[[Callable[..., None]], Any]:
+    """A test of one case, as tests of one op: each runs all cases of the op, and says which fail.
+
+    With `others` a case runs with each of them in turn. Most cases take a millisecond, and pytest
+    takes three for a test. A case may skip.
+    """
+    ops = defaultdict[str, list[Case]](list)
+    for c in cases:
+        ops[c.op.name].append(c)
+
+    def decorate(test: Callable[..., None]) -> Any:
+        def together(op: str) -> None:
+            failures = []
+            for given in ((c, *more) for c in ops[op] for more in ([(x,) for x in others] or [()])):
+                try:
+                    test(*given)
+                except pytest.skip.Exception:
+                    continue
+                except Exception as error:
+                    error.add_note(f"case: {', '.join(map(repr, given))}")
+                    failures.append(error)
+            if failures:
+                raise ExceptionGroup(f"{len(failures)} cases of {op}", failures)
+        together.__name__, together.__doc__ = test.__name__, test.__doc__
+        together.__module__ = test.__module__
+        return pytest.mark.parametrize("op", ops)(together)
+    return decorate
 
 
 def case(op: str, operands: Sequence[Any], **attrs: Any) -> None:

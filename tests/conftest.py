@@ -187,7 +187,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _arm(config: pytest.Config) -> None:
     """Let this process end, if the test that begins takes more than SECONDS + 60 to SECONDS + 120.
 
-    It is a thread that ends the process; to start one for each of 26,000 tests would cost more than
+    It is a thread that ends the process; to start one for each of 16,000 tests would cost more than
     most of them.
     """
     if (now := time.monotonic()) > config.stash[ARMED] + 60:

@@ -15,10 +15,10 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, apply_held, complete_attrs, evaluate
 from graphtool.symbolic import Symbol, substitute, symbol
-from tests.cases import CASES, Case, arrays, types
+from tests.cases import CASES, Case, arrays, each, types
 from tests.evaluated import EVALUATED
 
-every_case = pytest.mark.parametrize("case", CASES + EVALUATED, ids=repr)
+every_case = each(CASES + EVALUATED)
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
@@ -125,3 +125,15 @@ def test_symbolic_batch_is_taken_where_it_matters() -> None:
         xs = [x] + [None] * (2 if name == "group_norm" else 0)
         op = OPS[name]
         assert op.infer(*xs, **complete_attrs(op, attrs))
+
+
+def test_a_case_that_fails_is_named_and_the_others_run() -> None:
+    ran = []
+
+    @each(CASES[:3])
+    def one_fails(case: Case) -> None:
+        ran.append(case)
+        assert case is not CASES[1]
+    with pytest.raises(ExceptionGroup, match="1 cases of neg") as failed:
+        one_fails("neg")
+    assert ran == CASES[:3] and failed.value.exceptions[0].__notes__ == [f"case: {CASES[1]!r}"]

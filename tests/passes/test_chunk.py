@@ -20,7 +20,7 @@ from graphtool.ir.trace import Builder
 from graphtool.passes.arguments import PassCall
 from graphtool.passes.chunk import chunk
 from graphtool.target import TABLE
-from tests.cases import CASES, Case, arrays
+from tests.cases import CASES, Case, arrays, each
 from tests.passes.pass_samples import module
 
 TARGET = TABLE["x86-64-v4"]
@@ -98,7 +98,7 @@ def _alone(case: Case) -> Module | None:
                   tuple(f"y{i}" for i in range(len(ys))))
 
 
-@pytest.mark.parametrize("case", CASES, ids=repr)
+@each(CASES)
 def test_every_op_by_single_examples(case: Case) -> None:
     """What the table takes to keep examples apart does."""
     m = _alone(case)

@@ -16,7 +16,7 @@ from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
 from graphtool.symbolic import symbol
-from tests.cases import CASES, Case, arrays, types
+from tests.cases import CASES, Case, arrays, each, types
 from tests.evaluating import run
 
 F64 = dtypes.float64
@@ -72,7 +72,7 @@ def check(graph: Graph, xs: list[Any], h: float = 1e-5, tol: float = 2e-6) -> No
     assert ours == pytest.approx(numeric, rel=tol, abs=tol * max(1.0, scale))
 
 
-@pytest.mark.parametrize("case", SMOOTH, ids=repr)
+@each(SMOOTH)
 def test_vjp_is_the_directional_derivative(case: Case) -> None:
     if case.op.name == "cast" and case.attrs["dtype"] not in (F64, dtypes.float32):
         pytest.skip("steps of a narrow type are not smooth")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx import FORMS
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.op import OPS, complete_attrs, evaluate
 from graphtool.ir.trace import Builder, trace
-from tests.cases import CASES, Case, arrays, types
+from tests.cases import CASES, Case, arrays, each, types
 from tests.closeness import assert_close
 from tests.exporters.onnx.running import exported, run
 
@@ -47,7 +46,7 @@ def module(case: Case) -> Module:
     return Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs))))
 
 
-@pytest.mark.parametrize("case", CASES, ids=repr)
+@each(CASES)
 def test_onnxruntime_gives_what_the_op_means(case: Case) -> None:
     xs = arrays(case)
     want = evaluate(case.op, xs, complete_attrs(case.op, case.attrs))

@@ -11,7 +11,7 @@ from graphtool.exporters.stablehlo import stablehlo_of
 from graphtool.importers.stablehlo import import_text
 from graphtool.ir.op import OPS
 from graphtool.report.diff import diff
-from tests.cases import CASES, Case, arrays
+from tests.cases import CASES, Case, arrays, each
 from tests.evaluated import EVALUATED
 from tests.ops.test_cases import module_of, results
 
@@ -30,7 +30,7 @@ def text_of(case: Case) -> str:
         pytest.skip("refused by name")
 
 
-@pytest.mark.parametrize("case", CASES, ids=repr)
+@each(CASES)
 def test_what_is_read_back_is_the_same(case: Case) -> None:
     again, xs = import_text(text_of(case)), arrays(case)
     assert diff(module_of(case), again).equal
