@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels.choice import device
 from graphtool.kernels.choice.contractions import conv_cost, integers
 from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, fits_tile, image, over_pixels, space, tall)
@@ -29,7 +30,7 @@ MACROS = (
            KH="rows of the window", SH="stride of rows", SW="stride of columns",
            DH="dilation of rows",
            RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
-           HOP="elements between the starts of adjacent runs"))
+           HOP="elements between the starts of adjacent runs"), device.ROWS)
 
 
 def kind(use: Use, w: View) -> dict[str, MacroValue]:
@@ -81,6 +82,12 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (groups, *panels(t, m, kh * runs * -(-run // group))), None, (), right, True)
 
 
+def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
+    """The tiles of a device."""
+    rows = macros["BATCH"] * macros["OH"] * macros["OW"]
+    return device.tiles(macros, lanes, macros["GROUPS"], rows, macros["O"])
+
+
 def lower(use: Use) -> Lowered:
     """The use of the template, with groups, window and strides of the node."""
     a, groups = use.node.attrs, use.view(1).shape[0]
@@ -104,7 +111,8 @@ def convolved(use: Use, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
         **kinds, **tall(use.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(use),
         "GROUPS": groups, "O": out[3] // groups, "GROUP_STEP": depth, "KH": kh, "SH": sh, "SW": sw,
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
-        "HOP": dw * x.strides[2]}
+        "HOP": dw * x.strides[2],
+        **device.tile(use.target, product(out[:3]), out[3] // groups, groups, nv, True, 0, 0)}
     return over_pixels(use, "conv_int", macros, product(out) * kh * kw * depth * 2)
 
 
@@ -165,6 +173,8 @@ def of_integers(s: Conv) -> bool:
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels."""
+    if target.devices:
+        return [DIRECT_INT.plan(nv=device.columns(s, target))]
     return [DIRECT_INT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
 
 
@@ -195,4 +205,5 @@ SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_int
 
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,
-             HOOK, touches=touches, grain="shares"), {"conv_int": lower}, reads, serves=SERVES))
+             HOOK, touches=touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"},
+             teams=teams), {"conv_int": lower}, reads, serves=SERVES))

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels.choice import device
 from graphtool.kernels.choice.contractions import integers, moving
 from graphtool.kernels.conv_int import KIND, convolved, integers_of, kind, panels
 from graphtool.kernels.kit import (
-    NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
+    NV, TILE, Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro,
     Numbers, Plan, Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, View,
-    all_rows, broadcast_shapes, ceildiv, exact, group_of, lowered_product, need, product_cost,
-    product_widths, products, register, rows_by_columns, rows_of_tile, sizes, target_op,
-    unpacked, vectors_of, wrapped)
+    all_rows, broadcast_shapes, ceildiv, exact, group_of, lowered_product, need, product,
+    product_cost, product_widths, products, register, rows_by_columns, rows_of_tile, sizes,
+    target_op, unpacked, vectors_of, wrapped)
 from graphtool.kernels.packing.integers import GROUP
 from graphtool.loops.pull import row_stride
 
 MACROS = (
     *KIND, *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
                          LDA="elements between the starts of adjacent rows of A"),
-    Macro("BATCH", "size", "independent products", 1))
+    Macro("BATCH", "size", "independent products", 1), device.ROWS)
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
 
 
@@ -39,6 +40,11 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("A", (m, k), (lda, 1), (batch,), left)
     packed = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
     yield Area("B", packed, None, (batch,), right, True)
+
+
+def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
+    """The tiles of a device."""
+    return device.tiles(macros, lanes, macros["BATCH"], macros["M"], macros["N"])
 
 
 def lower(use: Use) -> Lowered:
@@ -62,8 +68,10 @@ def _product(use: Use, b: View, lines: Lines) -> Lowered:
     macros = kind(use, b)
     nv = macros["NV"]
     assert isinstance(nv, int)
-    return lowered_product(use, "gemm_int", lines,
-                           {**macros, "MR": rows_of_tile(use.target, nv, lines.count)})
+    macros["MR"] = rows_of_tile(use.target, nv, lines.count)
+    macros |= device.tile(use.target, lines.count, use.out.type.shape[-1], product(lines.lead), nv,
+                          True, 0, 0)
+    return lowered_product(use, "gemm_int", lines, macros)
 
 
 def _in_margins(use: Use) -> bool:
@@ -102,6 +110,8 @@ OP = target_op("gemm_int", _infer, _decompose, GEMM_INT, rows_by_columns,
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels."""
+    if target.devices:
+        return [GEMM_INT.plan(nv=device.columns(s, target))]
     return [GEMM_INT.plan(nv=nv) for nv in product_widths(s, target)]
 
 
@@ -120,5 +130,6 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,
-             POINTERS, meaning, ("b", "m", "n"), touches, grain="shares"),
+             POINTERS, meaning, ("b", "m", "n"), touches, grain="shares",
+             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
     {"gemm_int": lower}, serves=SERVES))

@@ -48,7 +48,7 @@ _GPUS = {80: ("A100", 108, _roof(19.5, 156, 312, 624, 2039)),
          87: ("Jetson Orin", 16, _roof(5.3, 21, 42, 85, 205)),
          90: ("H100, H200", 132, _roof(67, 494, 989, 1979, 3350)),
          120: ("RTX 50", 170, _roof(105, 105, 210, 838, 1792))}
-_GPU_FACTS: dict[str, Any] = {"language": "cuda", "bf16": True, "mhz": 1500}
+_GPU_FACTS: dict[str, Any] = {"language": "cuda", "bf16": True, "dot8": True, "mhz": 1500}
 
 
 def _small(name: str, title: str, flags: Flags, cc: str, *, dsp: bool = False,

@@ -135,6 +135,43 @@ def test_depthwise_sums_its_rows(tmp_path: Path) -> None:
         np.testing.assert_allclose(got[name], want[name], rtol=1e-5, atol=1e-5)
 
 
+def quantised(fn: Any, shape: tuple[int, ...], kind: str) -> Module:
+    """A graph that takes bytes, and computes in int32."""
+    return Module(trace(lambda x: fn(o.cast(x, dtype=dtypes.int32)),
+                        [TensorType(dtypes.dtype(kind), shape)], ["x"]), ("y",))
+
+
+def bytes_of(x: Any, *shape: int, most: int = 127) -> Any:
+    """Constant weights in int32."""
+    return x.builder.constant(RNG.integers(-most, most, shape).astype(np.int32))
+
+
+INTEGERS = {
+    "product": (lambda x: o.matmul(x, bytes_of(x, 90, 70)), (70, 90), "uint8"),
+    "aligned": (lambda x: o.matmul(x, bytes_of(x, 128, 100)), (33, 128), "uint8"),
+    "few": (lambda x: o.matmul(x, bytes_of(x, 64, 40)), (2, 64), "uint8"),
+    "signed": (lambda x: o.matmul(x, bytes_of(x, 64, 40)), (9, 64), "int8"),
+    "words": (lambda x: o.conv(x, bytes_of(x, 40, 5, 3, 3, most=9000)), (1, 5, 9, 8), "uint8"),
+    "conv": (lambda x: o.conv(x, bytes_of(x, 40, 16, 3, 3), padding=((1, 1), (1, 1))),
+             (2, 16, 9, 8), "uint8"),
+    "strided": (lambda x: o.conv(x, bytes_of(x, 20, 3, 3, 3), strides=(2, 2)), (1, 3, 12, 11),
+                "int8"),
+    "groups": (lambda x: o.conv(x, bytes_of(x, 12, 4, 3, 3), groups=3, rhs_dilation=(2, 2)),
+               (1, 12, 9, 9), "uint8")}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.usefixtures("device")
+def test_products_of_integers_have_the_bits_of_the_evaluator(name: str, tmp_path: Path) -> None:
+    fn, shape, kind = INTEGERS[name]
+    m = quantised(fn, shape, kind)
+    model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90"))
+    text = (tmp_path / "b" / "model_kernels0.cu").read_text()
+    assert "_int_cuda.h" in text
+    xs = {"x": RNG.integers(0 if kind == "uint8" else -128, 127, shape).astype(kind)}
+    np.testing.assert_array_equal(model(**xs)["y"], interp.run(m, xs)["y"])
+
+
 @pytest.mark.parametrize("depth", [250, 1023])
 @pytest.mark.usefixtures("device")
 def test_parts_are_no_less_exact_than_multiply_adds(depth: int, tmp_path: Path) -> None:
@@ -170,6 +207,9 @@ COMPILED = {
     "few": (dense(1024, 256), (1, 256), F32, {}, ("fma.rn.f32",)),
     "conv": (conv(64, 64, 3, pad=1), (8, 64, 28, 28), F32, {}, (
         "mma.sync.aligned.m16n8k8", "ldmatrix", "cp.async.cg")),
+    "bytes": (lambda x: o.matmul(o.cast(x, dtype=dtypes.int32), bytes_of(x, 256, 1024)),
+              (2048, 256), dtypes.uint8, {}, ("m16n8k32.row.col.s32.u8.s8", "ldmatrix",
+                                              "cp.async.cg")),
     "depthwise": (conv(96, 96, 3, pad=1, groups=96), (1, 96, 28, 28), BF16, {}, ("fma.rn.f32",))}
 
 

@@ -32,8 +32,9 @@ SLICES = Parameter("slices", "slices of the depth, whose sums are added afterwar
 _SLICE = 128  # no slice of the depth is shorter
 FEW = 4  # up to so many rows are multiplied without tiles
 _UNITS = {PARTS: "parts", TF32: "tf32", FMA: "fma"}
+ROWS = Macro("ROWS", "literal", "rows of a block's tile, on a device", None)
 MACROS = (
-    Macro("ROWS", "literal", "rows of a block's tile, on a device", None),
+    ROWS,
     word("UNIT", "how a device multiplies float32",
          {name: f"GT_UNIT_{name.upper()}" for name in _UNITS.values()}, default=None))
 

@@ -242,6 +242,23 @@ void gt_multiply_f16(float *d, const uint32_t *a, const uint32_t *b)
     multiply(d, a, b, 2, of_f16);
 }
 
+void gt_multiply_u8(int32_t *d, const uint32_t *a, const uint32_t *b)
+{
+    const struct { const uint32_t *a, *b; } own = {a, b};
+    const unsigned me = threadIdx.x % WARP;
+    give(&own);
+    for (unsigned s = 0; s < 4; s++)
+        for (unsigned i = 0; i < 32; i++) {
+            const unsigned word = i / 4, shift = i % 4 * 8;
+            const uint32_t *const *left = lane(me / 4 * 4 + word % 4);
+            const uint32_t *const *right = lane((me % 4 * 2 + s % 2) * 4 + word % 4);
+            const uint8_t x = (uint8_t)(left[0][word / 4 * 2 + s / 2] >> shift);
+            const int8_t y = (int8_t)(right[1][word / 4] >> shift);
+            d[s] = (int32_t)((uint32_t)d[s] + (uint32_t)(x * y));
+        }
+    taken();
+}
+
 void gt_squares(uint32_t *r, const void *row)
 {
     const unsigned me = threadIdx.x % WARP;

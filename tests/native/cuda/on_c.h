@@ -33,6 +33,7 @@ void on_c_must_align(const void *at, unsigned bytes);
 void gt_multiply_tf32(float *d, const uint32_t *a, const uint32_t *b);
 void gt_multiply_bf16(float *d, const uint32_t *a, const uint32_t *b);
 void gt_multiply_f16(float *d, const uint32_t *a, const uint32_t *b);
+void gt_multiply_u8(int32_t *d, const uint32_t *a, const uint32_t *b);
 void gt_squares(uint32_t *r, const void *row);
 void gt_squares_across(uint32_t *r, const void *row);
 void gt_copy_16(void *to, const void *from, int bytes);

@@ -13,11 +13,11 @@
 #if defined GT_PAIRS
 /* Whether the rows of a window are runs, or its pixels. */
 #define GT_BY_LINES ((GT_GROUPS) == 1 && (GT_DW) == 1)
-#define GT_RUNS (GT_BY_LINES ? (GT_KH) : (GT_KH) * (GT_KW))
+#define GT_DEPTH_RUNS (GT_BY_LINES ? (GT_KH) : (GT_KH) * (GT_KW))
 #define GT_RUN (GT_BY_LINES ? (GT_KW) * (GT_C) : (GT_C))
 #else
 #define GT_BY_LINES 1
-#define GT_RUNS (GT_KH)
+#define GT_DEPTH_RUNS (GT_KH)
 #define GT_RUN ((GT_KW) * (GT_C))
 #endif
 /* The row and the column of the window. */
@@ -26,7 +26,7 @@
 #define GT_OPERAND(g) (GT_X + (g) * (GT_C))
 /* Numbers of the panels of a group. */
 #define GT_GROUP_WIDTH (((GT_O) + GT_PANEL_WIDTH - 1) / GT_PANEL_WIDTH * GT_PANEL_WIDTH)
-#define GT_PANEL (GT_GROUP_WIDTH * (GT_RUNS) * GT_PADDED)
+#define GT_PANEL (GT_GROUP_WIDTH * (GT_DEPTH_RUNS) * GT_PADDED)
 #define GT_PANELS(g) (GT_W + (g) * GT_PANEL)
 #ifndef GT_PT
 #define GT_PT 0

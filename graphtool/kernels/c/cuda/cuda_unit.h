@@ -36,6 +36,15 @@ GT_MULTIPLY(bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
 GT_MULTIPLY(f16, "m16n8k16.row.col.f32.f16.f16.f32")
 #undef GT_MULTIPLY
 
+/* Unsigned bytes by signed ones; the sums wrap around. */
+GT_INLINE void gt_multiply_u8(int32_t *d, const uint32_t *a, const uint32_t *b)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
+        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 /* An address as instructions for shared memory want it. */
 GT_INLINE uint32_t gt_shared(const void *at) { return (uint32_t)__cvta_generic_to_shared(at); }
 

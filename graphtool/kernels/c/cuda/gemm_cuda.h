@@ -13,7 +13,7 @@
 #define GT_GROUPED (GT_BATCH)
 #define GT_HEIGHT (GT_M)
 #define GT_WIDTH (GT_N)
-#define GT_RUNS 1
+#define GT_DEPTH_RUNS 1
 #define GT_RUN (GT_K)
 #define GT_OPERAND(g) (GT_A(g))
 #define GT_PANELS(g) (GT_B(g) + 0)

@@ -6,7 +6,7 @@
    this one defines:
 
    GT_GROUPED     how many products there are, GT_HEIGHT rows, GT_WIDTH columns of each
-   GT_RUNS GT_RUN the depth: so many runs, of so many numbers. In pairs of rows a run begins with a
+   GT_DEPTH_RUNS GT_RUN the depth: so many runs, of so many numbers. In pairs of rows a run begins with a
                   pair of its own
    GT_OPERAND(g)     the left operand of product g, GT_PANELS(g) its panels
    GT_ROW(row)    where in the left operand a row begins, GT_OFFSET(run, at) what there is to add
@@ -18,6 +18,8 @@
 
    and these come from the use:
 
+   GT_INTEGERS    if it is 8, products of u8 by s8, else, 16, of two int16; sums are int32, and
+                  panels have as many rows in a word as there are numbers
    GT_HALF        numbers have 16 bits, of this type; GT_PAIRS: the panels have pairs of rows
    GT_UNIT        how floats are multiplied: GT_UNIT_FMA, one at a time; GT_UNIT_TF32, rounded to
                   19 bits; GT_UNIT_PARTS, each as two numbers of 19 bits, whose sums leave the unit
@@ -25,10 +27,20 @@
 #ifndef GT_UNIT
 #define GT_UNIT GT_UNIT_FMA
 #endif
-#ifdef GT_HALF
+#ifdef GT_INTEGERS
+#define GT_SUM int32_t
+#define GT_PER (32 / GT_INTEGERS)
+#if GT_INTEGERS == 8
+#define GT_NUMBER uint8_t
+#else
+#define GT_NUMBER uint16_t
+#endif
+#elif defined GT_HALF
+#define GT_SUM float
 #define GT_NUMBER uint16_t
 #define GT_PER 2 /* numbers in a word */
 #else
+#define GT_SUM float
 #define GT_NUMBER float
 #define GT_PER 1
 #endif
@@ -51,9 +63,9 @@
 #endif
 /* The run that a place of the depth is in, in 32 bits where the depth fits. */
 #define GT_RUN_OF(k)                                                                              \
-    ((GT_RUNS) * (int64_t)GT_PADDED < INT32_MAX ? (int64_t)((uint32_t)(k) / (uint32_t)GT_PADDED)  \
+    ((GT_DEPTH_RUNS) * (int64_t)GT_PADDED < INT32_MAX ? (int64_t)((uint32_t)(k) / (uint32_t)GT_PADDED)  \
                                                 : (k) / GT_PADDED)
-#define GT_CHUNKS (((GT_RUNS) * GT_PADDED + GT_CHUNK * GT_PER - 1) / (GT_CHUNK * GT_PER))
+#define GT_CHUNKS (((GT_DEPTH_RUNS) * GT_PADDED + GT_CHUNK * GT_PER - 1) / (GT_CHUNK * GT_PER))
 #define GT_BUFFER (GT_ROWS * GT_PITCH_A + GT_LINES_B * GT_PITCH_B)
 #define GT_AHEAD (GT_ROWS > 64 ? 3 : 4)
 #define GT_OUT (GT_ROWS * (GT_PANEL_WIDTH + 4))
@@ -66,14 +78,14 @@
 #define GT_MI (GT_ROWS / GT_DOWN / 16)
 #define GT_NI (GT_PANEL_WIDTH / GT_ACROSS / 8)
 
-#ifdef GT_HALF
+#if GT_PER > 1
 /* One number of the left operand; 0 where there is none. */
 GT_INLINE uint32_t GT_JOIN(GT_NAME, _number)(int64_t g, int64_t row, int64_t k GT_PARAMS)
 {
     const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
     const GT_NUMBER *x = GT_OPERAND(g);
     const int inside =
-        row < (GT_HEIGHT) && run < (GT_RUNS) && at < (GT_RUN) && GT_SEEN(row, run, at);
+        row < (GT_HEIGHT) && run < (GT_DEPTH_RUNS) && at < (GT_RUN) && GT_SEEN(row, run, at);
     return inside ? x[GT_ROW(row) + GT_OFFSET(run, at)] : 0;
 }
 #endif
@@ -87,7 +99,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_
         const int word = threadIdx.x % (GT_CHUNK / 4) * 4;
         const int64_t k = (chunk * GT_CHUNK + word) * GT_PER;
         const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
-        const int64_t step = GT_OFFSET(run, at), left = run < (GT_RUNS) ? (GT_RUN)-at : 0;
+        const int64_t step = GT_OFFSET(run, at), left = run < (GT_DEPTH_RUNS) ? (GT_RUN)-at : 0;
         const int bytes = left >= 4 * GT_PER ? 16 : left > 0 ? (int)left * (int)sizeof *x : 0;
         GT_UNROLL
         for (int r = threadIdx.x / (GT_CHUNK / 4); r < GT_ROWS; r += GT_TEAM / (GT_CHUNK / 4)) {
@@ -105,14 +117,16 @@ GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_
         const int r = i / GT_CHUNK, word = i % GT_CHUNK;
 #endif
         const int64_t k = (chunk * GT_CHUNK + word) * GT_PER;
-#ifdef GT_HALF
-        a[r * GT_PITCH_A + word] =
-            GT_JOIN(GT_NAME, _number)(g, row + r, k GT_ARGS) |
-            GT_JOIN(GT_NAME, _number)(g, row + r, k + 1 GT_ARGS) << 16;
+#if GT_PER > 1
+        uint32_t bits = 0;
+        GT_UNROLL
+        for (int p = 0; p < GT_PER; p++)
+            bits |= GT_JOIN(GT_NAME, _number)(g, row + r, k + p GT_ARGS) << 32 / GT_PER * p;
+        a[r * GT_PITCH_A + word] = bits;
 #else
         const float *x = GT_OPERAND(g);
         const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
-        const int inside = row + r < (GT_HEIGHT) && run < (GT_RUNS) && GT_SEEN(row + r, run, at);
+        const int inside = row + r < (GT_HEIGHT) && run < (GT_DEPTH_RUNS) && GT_SEEN(row + r, run, at);
         gt_copy_4(a + r * GT_PITCH_A + word,
                   inside ? x + GT_ROW(row + r) + GT_OFFSET(run, at) : x, inside ? 4 : 0);
 #endif
@@ -127,19 +141,19 @@ GT_INLINE void GT_JOIN(GT_NAME, _right)(uint32_t *b, const GT_NUMBER *panel,
     for (int i = threadIdx.x; i < GT_LINES_B * GT_LINE / 4; i += GT_TEAM) {
         const int line = i / (GT_LINE / 4), word = i % (GT_LINE / 4) * 4;
         const int64_t at = chunk * GT_LINES_B + line;
-        const int inside = at * (GT_CHUNK * GT_PER / GT_LINES_B) < (GT_RUNS) * GT_PADDED;
+        const int inside = at * (GT_CHUNK * GT_PER / GT_LINES_B) < (GT_DEPTH_RUNS) * GT_PADDED;
         gt_copy_16(b + line * GT_PITCH_B + word,
                    (const uint32_t *)panel + (inside ? at * GT_LINE + word : 0), inside ? 16 : 0);
     }
 }
 
-#if defined GT_HALF || GT_UNIT != GT_UNIT_FMA
+#if defined GT_HALF || GT_INTEGERS == 8 || GT_UNIT != GT_UNIT_FMA
 /* Adds the products of a chunk to the sums of this thread, by the matrix unit. */
-GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[4], const uint32_t *a, const uint32_t *b)
+GT_INLINE void GT_JOIN(GT_NAME, _add)(GT_SUM (*acc)[4], const uint32_t *a, const uint32_t *b)
 {
     const int lane = threadIdx.x % GT_WARP, warp = threadIdx.x / GT_WARP;
     const int down = warp / GT_ACROSS * GT_MI * 16, across = warp % GT_ACROSS * GT_NI * 8;
-#if !defined GT_HALF && GT_UNIT == GT_UNIT_PARTS
+#if GT_PER == 1 && GT_UNIT == GT_UNIT_PARTS
     float part[GT_MI * GT_NI][4];
     GT_UNROLL
     for (int i = 0; i < GT_MI * GT_NI; i++) part[i][0] = part[i][1] = part[i][2] = part[i][3] = 0;
@@ -164,7 +178,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[4], const uint32_t *a, const 
             right[j / 2][j % 2 * 2 + 1] = at[4 * GT_PITCH_B];
 #endif
         }
-#ifdef GT_HALF
+#if GT_INTEGERS == 8
+        GT_UNROLL
+        for (int i = 0; i < GT_MI; i++)
+            GT_UNROLL
+            for (int j = 0; j < GT_NI; j++)
+                gt_multiply_u8(acc[i * GT_NI + j], left[i], right[j / 2] + j % 2 * 2);
+#elif defined GT_HALF
         GT_UNROLL
         for (int i = 0; i < GT_MI; i++)
             GT_UNROLL
@@ -201,7 +221,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[4], const uint32_t *a, const 
         }
 #endif
     }
-#if !defined GT_HALF && GT_UNIT == GT_UNIT_PARTS
+#if GT_PER == 1 && GT_UNIT == GT_UNIT_PARTS
     GT_UNROLL
     for (int i = 0; i < GT_MI * GT_NI; i++)
         GT_UNROLL
@@ -221,21 +241,30 @@ GT_INLINE int GT_JOIN(GT_NAME, _place)(int square, int s)
 /* The columns of a thread are four adjacent ones, and its rows lie GT_APART from each other. */
 #define GT_APART (GT_TEAM / (GT_PANEL_WIDTH / 4))
 
-/* Adds the products of a chunk to the sums of this thread, one multiply-add after the other. */
-GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[4], const uint32_t *a, const uint32_t *b)
+/* A sum with the products of two words added. */
+#ifdef GT_INTEGERS
+#define GT_ADDED(sum, x, y)                                                                       \
+    ((int32_t)((uint32_t)(sum) + (uint32_t)((int32_t)(int16_t)(x) * (int16_t)(y)) +               \
+               (uint32_t)((int32_t)(int16_t)((x) >> 16) * (int16_t)((y) >> 16))))
+#else
+#define GT_ADDED(sum, x, y) ((sum) + gt_float_of_bits(x) * gt_float_of_bits(y))
+#endif
+
+/* Adds the products of a chunk to the sums of this thread, one word after the other. */
+GT_INLINE void GT_JOIN(GT_NAME, _add)(GT_SUM (*acc)[4], const uint32_t *a, const uint32_t *b)
 {
     const int row = threadIdx.x / (GT_PANEL_WIDTH / 4);
     const int column = threadIdx.x % (GT_PANEL_WIDTH / 4) * 4;
     GT_UNROLL
     for (int k = 0; k < GT_CHUNK; k++) {
-        float right[4];
+        uint32_t right[4];
         GT_UNROLL
-        for (int s = 0; s < 4; s++) right[s] = gt_float_of_bits(b[k * GT_PITCH_B + column + s]);
+        for (int s = 0; s < 4; s++) right[s] = b[k * GT_PITCH_B + column + s];
         GT_UNROLL
         for (int i = 0; i < GT_MI * GT_NI; i++) {
-            const float left = gt_float_of_bits(a[(row + i * GT_APART) * GT_PITCH_A + k]);
+            const uint32_t left = a[(row + i * GT_APART) * GT_PITCH_A + k];
             GT_UNROLL
-            for (int s = 0; s < 4; s++) acc[i][s] += left * right[s];
+            for (int s = 0; s < 4; s++) acc[i][s] = GT_ADDED(acc[i][s], left, right[s]);
         }
     }
 }
@@ -252,9 +281,9 @@ GT_INLINE int GT_JOIN(GT_NAME, _place)(int square, int s)
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t g, int64_t row,
                                        int64_t panel GT_PARAMS)
 {
-    float acc[GT_MI * GT_NI][4];
+    GT_SUM acc[GT_MI * GT_NI][4];
     const int64_t chunks = GT_CHUNKS;
-    const GT_NUMBER *right = GT_PANELS(g) + panel * (GT_RUNS) * GT_PADDED * GT_PANEL_WIDTH;
+    const GT_NUMBER *right = GT_PANELS(g) + panel * (GT_DEPTH_RUNS) * GT_PADDED * GT_PANEL_WIDTH;
     const int whole = GT_WHOLE(g);
     GT_UNROLL
     for (int i = 0; i < GT_MI * GT_NI; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
@@ -277,7 +306,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t g, int64_t row,
     }
     gt_copy_wait(0);
     __syncthreads();
-    float *const out = (float *)room;
+    GT_SUM *const out = (GT_SUM *)room;
     GT_UNROLL
     for (int i = 0; i < GT_MI * GT_NI; i++)
         GT_UNROLL
