@@ -43,6 +43,7 @@ OPTIONS = {  # words of other tools, and what does it here
     "--quantize": "`graphtool quantise` makes weights and activations smaller",
     "--gpu": "--march cuda, or one of its row such as sm_90",
     "--cuda": "--march cuda, or one of its row such as sm_90",
+    "--opencl": "--march opencl",
     "--device": "--march NAME: native, x86-64-v3, armv8-a, cuda, …",
     "--arch": "--march NAME: native, x86-64-v3, armv8-a, cuda, …",
     "--cpu": "--march native, or a row of the table of targets such as x86-64-v3",

@@ -164,9 +164,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2219": ("a build that cannot be profiled",
                "It was made by an older version. Build it again."),
     "GT2232": ("no device, or one that failed",
-               "The kernels of this build run on a GPU of NVIDIA. The library finds its driver, "
-               "`libcuda.so.1`, when the weights are loaded. After an error of the device a new "
-               "process may be needed."),
+               "The kernels of this build run on a device. The library finds its driver when the "
+               "weights are loaded: `libcuda.so.1` of a GPU of NVIDIA, or `libOpenCL.so.1`, which "
+               "knows the drivers of all devices of OpenCL. The extra `opencl` brings one that "
+               "runs on the processor. `graphtool doctor` lists the devices. If the device's "
+               "compiler refuses kernels in OpenCL C, the message has its first errors, and "
+               "NAME_device_log has all of them. After an error of the device a new process may "
+               "be needed."),
     "GT2231": ("sizes that must be equal and are not",
                "The model adds, joins or multiplies tensors whose sizes are equal only under "
                "this condition. Give inputs that satisfy it; the header and build.json list "

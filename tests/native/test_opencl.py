@@ -169,6 +169,7 @@ def test_training_keeps_its_state_on_the_device(tmp_path: Path) -> None:
     np.testing.assert_allclose(on.state["w"], off.state["w"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_entry_points_and_profile(tmp_path: Path) -> None:
     parts = {"one": module("dense"), "two": one(o.relu)}
     built = graphtool.build(parts, tmp_path / "b", **TARGET)
