@@ -99,7 +99,8 @@ def for_threads(target: Target, threads: int) -> Target:
 _ELSEWHERE = {  # what other tools call a target
     "arm64": "armv8-a", "aarch64": "armv8-a", "arm": "armv7-linux", "amd64": "x86-64",
     "x86": "x86-64", "x64": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4", "wasm": "wasm32",
-    "gpu": "cuda", "nvidia": "cuda", "ocl": "opencl", "pocl": "opencl", "windows": "x86_64-windows", "linux": "x86-64",
+    "gpu": "cuda", "nvidia": "cuda", "ocl": "opencl", "pocl": "opencl",
+    "windows": "x86_64-windows", "linux": "x86-64",
     "riscv": "riscv64-linux", "riscv64": "riscv64-linux", "amx": "sapphirerapids"}
 
 
