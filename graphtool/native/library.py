@@ -15,14 +15,16 @@ FIRST_CHECK = -1000  # this status and those below say which check of the model 
 _loads = count()
 
 
-def open_library(path: Path, target: str, shared: bool = False) -> ctypes.CDLL:
+def open_library(path: Path, target: str, shared: bool = False, device: str = "") -> ctypes.CDLL:
     """The library for the target of this name. It is opened under a path that no earlier load had:
     for a known one the loader would return the library that it has, even if a rebuilt one replaced
     the file.
 
-    `shared`: its dependencies are visible to further libraries, as MPI's parts want it. Raises
-    InputError GT2203.
+    `shared`: its dependencies are visible to further libraries, as MPI's parts want it. `device` is
+    the language of its kernels if these run on a device. Raises InputError GT2203.
     """
+    if device == "opencl":
+        opencl.prepare()
     n = next(_loads)  # its binary digits as / and /. leave the path the same
     same = "".join("/." if n >> i & 1 else "/" for i in range(n.bit_length()))
     try:

@@ -16,7 +16,7 @@ from graphtool.escaping import line
 from graphtool.io.grids import as_bytes
 from graphtool.io.manifest import check_hashes, entry_base, read_entry, read_manifest
 from graphtool.machines import cores
-from graphtool.native import device, memory_map, opencl
+from graphtool.native import device, memory_map
 from graphtool.native.arguments import (
     SizedPort,
     address,
@@ -72,14 +72,12 @@ class Model:
         self.inputs = tuple(SizedPort(p, self._table) for p in m.inputs)
         self.outputs = tuple(SizedPort(p, table) for p in m.outputs)
         self._open = [s for s in self.outputs if s.room is not None]
-        if m.device == "opencl":
-            opencl.prepare()
         path = build_dir / m.library
         if m.library.endswith(".a"):
             raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
                              hint="build without --static")
         try:
-            self.library = library = open_library(path, m.target)
+            self.library = library = open_library(path, m.target, device=m.device)
             self._run = getattr(library, f"{m.name}_run")
             self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
         except AttributeError as error:

@@ -43,7 +43,7 @@ class TrainModel:
         self.row: TrainingRow = manifest.training
         self.threads = threads or cores()
         self.library = open_library(build_dir / manifest.library, manifest.target,
-                                    shared=self.row.distributed)
+                                    shared=self.row.distributed, device=manifest.device)
         self.world = join(self.library, self.row.name, self.row.distributed)
         self.block = _aligned(self.row.state_bytes)
         self.cells = {c.name: c for c in self.row.state}
