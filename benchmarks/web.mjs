@@ -1,0 +1,73 @@
+// Times one model in Node: what its arguments, a JSON object, name. Prints a JSON object.
+// {mode: "race" | "first", contestants: {name: path}, npm, inputs: [{name, type, file, shape}],
+//  threads, warm, rounds, seconds}
+import { readFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+
+const job = JSON.parse(process.argv[2]);
+const start = performance.now();
+
+const arrays = { f32: Float32Array, i64: BigInt64Array };
+const inputs = await Promise.all(job.inputs.map(async (row) => {
+  const bytes = await readFile(row.file);
+  return { ...row, data: new arrays[row.type](bytes.buffer.slice(
+    bytes.byteOffset, bytes.byteOffset + bytes.length)) };
+}));
+
+/** A function that runs the model once, and gives the numbers of its first output. */
+const makers = {
+  async graphtool(path) {
+    const { load } = await import(pathToFileURL(`${path}/index.js`));
+    const model = await load();
+    const given = Object.fromEntries(inputs.map(({ name, data }) => [name, data]));
+    return () => Object.values(model.run(given, {}))[0].data;
+  },
+  async onnxruntime(path) {
+    const ort = await import(pathToFileURL(`${job.npm}/onnxruntime-web/dist/ort.wasm.min.mjs`));
+    ort.env.wasm.numThreads = job.threads;
+    ort.env.logLevel = "error";
+    const session = await ort.InferenceSession.create(await readFile(path), {
+      executionProviders: ["wasm"], graphOptimizationLevel: "all" });
+    const types = { f32: "float32", i64: "int64" };
+    const feeds = Object.fromEntries(inputs.map(({ data, type, shape }, i) => [
+      session.inputNames[i], new ort.Tensor(types[type], data, shape)]));
+    return async () => (await session.run(feeds))[session.outputNames[0]].data;
+  },
+};
+const kind = (name) => name.split(" ")[0];
+
+if (job.mode === "first") {
+  const [[name, path]] = Object.entries(job.contestants);
+  const before = performance.now();
+  await (await makers[kind(name)](path))();
+  console.log(JSON.stringify({ [name]: performance.now() - before }));
+  process.exit(0);
+}
+
+const runs = {}, values = {}, times = {};
+for (const [name, path] of Object.entries(job.contestants)) {
+  runs[name] = await makers[kind(name)](path);
+  values[name] = Array.from(await runs[name](), Number);
+  // V8 compiles a module twice, and the second time in the background while it runs
+  const end = performance.now() + 1000 * job.warm;
+  do await runs[name](); while (performance.now() < end);
+  times[name] = [];
+}
+for (let round = 0; round < job.rounds; round++) {
+  for (const [name, run] of Object.entries(runs)) {
+    const all = [], end = performance.now() + 1000 * job.seconds;
+    do {
+      const before = performance.now();
+      await run();
+      all.push(performance.now() - before);
+    } while (performance.now() < end);
+    all.sort((a, b) => a - b);
+    times[name].push(all[Math.floor(all.length / 4)]);
+  }
+}
+const first = Object.values(values)[0];
+const scale = Math.max(...first.map(Math.abs));
+const apart = Object.fromEntries(Object.entries(values).map(([name, other]) => [
+  name, Math.max(...other.map((v, i) => Math.abs(v - first[i]))) / scale]));
+console.log(JSON.stringify({ times, apart, start }));
+process.exit(0);

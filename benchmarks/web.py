@@ -1,0 +1,177 @@
+"""Times networks as WebAssembly in Node beside onnxruntime-web, in float32 and int8, with the bytes
+that a page loads beside the weights, and the time to a first result in a fresh process."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import graphtool
+from benchmarks import tables, work
+from benchmarks.models import web
+from graphtool.ir.graph import Module
+from graphtool.package.forms import package
+from graphtool.transforms.quantising import Quantisation
+
+RUNNER = Path(__file__).with_name("web.mjs")
+OURS, PEER = "graphtool", "onnxruntime"
+FORMS = ("float32", "int8")
+COLUMNS = ("network", "form", "graphtool ms", "onnxruntime-web ms", "times as fast",
+           "first result ms", "of it", "code KB", "apart")
+ORT_FILES = ("ort-wasm-simd-threaded.wasm", "ort-wasm-simd-threaded.mjs", "ort.wasm.min.mjs")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--npm", type=Path, required=True, metavar="FOLDER",
+                        help="the node_modules with onnxruntime-web")
+    parser.add_argument("--networks", default=",".join(web.MODELS), metavar="NAMES",
+                        help="separated by commas")
+    parser.add_argument("--forms", default=",".join(FORMS), metavar="NAMES")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each round")
+    parser.add_argument("--warm", type=float, default=3.0, metavar="SECONDS",
+                        help="that each runs first")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Time each network; the table goes to results/web.md."""
+    if shutil.which("node") is None:
+        raise SystemExit("needs node")
+    rows = []
+    for name in options.networks.split(","):
+        for form in options.forms.split(","):
+            rows.append(row(prepared(name), form, options))
+            print(json.dumps(rows[-1]), flush=True)
+    text = report(rows, options)
+    work.results("web.md").write_text(text)
+    print(f"\n{text}")
+    return sum("error" in r for r in rows)
+
+
+@dataclass(frozen=True)
+class WebModel:
+    """A network as a graph, as model.onnx, and its inputs, in a folder of its own."""
+
+    name: str
+    folder: Path
+    module: Module
+    inputs: Mapping[str, Any]
+
+
+def prepared(name: str) -> WebModel:
+    """The network, exported; its inputs are files for the runner too."""
+    folder = work.root() / "web" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model, given = web.made(name)
+    names = [f"in_{i}" for i in range(len(given))]
+    if not (folder / "model.onnx").exists():
+        torch.onnx.export(model, given, str(folder / "model.onnx"), dynamo=True, opset_version=18,
+                          external_data=False, verbose=False, input_names=names)
+    arrays = {n: x.numpy() for n, x in zip(names, given, strict=True)}
+    for n, x in arrays.items():
+        (folder / f"{n}.bin").write_bytes(x.tobytes())
+    return WebModel(name, folder, graphtool.import_model(str(folder / "model.onnx")), arrays)
+
+
+def row(m: WebModel, form: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Times and bytes of a network in one form."""
+    ours, onnx = built(m, form), m.folder / "model.onnx"
+    if form == "int8":
+        onnx = quantised(m)
+    job = {"npm": str(options.npm.resolve()), "threads": 1, "rounds": options.rounds,
+           "warm": options.warm, "seconds": options.seconds, "inputs": [
+               {"name": n, "type": {"float32": "f32", "int64": "i64"}[str(x.dtype)],
+                "file": str(m.folder / f"{n}.bin"), "shape": list(x.shape)}
+               for n, x in m.inputs.items()]}
+    contestants = {OURS: str(ours), PEER: str(onnx)}
+    raced = node({**job, "mode": "race", "contestants": contestants})
+    first = {n: min(node({**job, "mode": "first", "contestants": {n: p}})[n] for _ in range(3))
+             for n, p in contestants.items()}
+    times = {n: statistics.median(t) for n, t in raced["times"].items()}
+    ratios = [b / a for a, b in zip(raced["times"][OURS], raced["times"][PEER], strict=True)]
+    code = sum(f.stat().st_size for f in ours.iterdir() if f.suffix in (".wasm", ".js"))
+    return {"network": m.name, "form": form, "times": times, "ratio": statistics.median(ratios),
+            "first": first, "code": code, "apart": raced["apart"][PEER]}
+
+
+def built(m: WebModel, form: str) -> Path:
+    """The folder of the npm package of a build for WebAssembly."""
+    module = m.module
+    if form == "int8":
+        module = graphtool.quantise(module, Quantisation(("static",)), dict(m.inputs))
+    build = graphtool.build(module, m.folder / f"build_{form}", name="web", target="wasm32")
+    with tarfile.open(package(build, "npm", m.folder / form).path) as archive:
+        archive.extractall(m.folder / form, filter="data")
+    return m.folder / form / "package"
+
+
+def quantised(m: WebModel) -> Path:
+    """The model as onnxruntime quantises it: bytes with scales of each channel."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Once(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.rows = iter([dict(m.inputs)])
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self.rows, None)
+    path, ready = m.folder / "int8.onnx", m.folder / "ready.onnx"
+    if not path.exists():
+        quant_pre_process(str(m.folder / "model.onnx"), str(ready))
+        quantize_static(str(ready), str(path), Once(), per_channel=True,
+                        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+    return path
+
+
+def node(job: Mapping[str, Any]) -> dict[str, Any]:
+    """What the runner prints."""
+    done = subprocess.run(["node", str(RUNNER), json.dumps(job)], capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-3000:])
+    out: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return out
+
+
+def report(rows: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> str:
+    """Markdown: the table, its means, and what its columns are."""
+    cells = [[r["network"], r["form"], tables.number(r["times"][OURS]),
+              tables.number(r["times"][PEER]), f"{r['ratio']:.2f}", tables.number(r["first"][OURS]),
+              f"{r['first'][OURS] / r['first'][PEER]:.2f}", f"{r['code'] / 1024:.0f}",
+              f"{r['apart']:.0e}"] for r in rows]
+    means = []
+    for form in dict.fromkeys(r["form"] for r in rows):
+        ratios = [r["ratio"] for r in rows if r["form"] == form]
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        means.append(f"{form}: {mean:.2f} times as fast (geometric mean), {min(ratios):.2f} at the "
+                     f"least.")
+    stamp, files = work.stamp(), options.npm / "onnxruntime-web" / "dist"
+    theirs = sum((files / f).stat().st_size for f in ORT_FILES)
+    version = json.loads((options.npm / "onnxruntime-web" / "package.json").read_text())["version"]
+    version_of_node = subprocess.run(["node", "--version"], capture_output=True, text=True)
+    about = (
+        f"{datetime.now(UTC):%Y-%m-%d}, {stamp['cpu']}, {stamp['cores']} cores, load "
+        f"{os.getloadavg()[0]:.0f}; Node {version_of_node.stdout.strip()}, one thread, beside "
+        f"onnxruntime-web {version}, of which a page loads {theirs / 1024:.0f} KB of code. Each "
+        f"runs {options.warm:g} s first, as V8 compiles a module a second time while it runs. Runs "
+        f"are interleaved; times are the median of {options.rounds} rounds, of each its lower "
+        "quartile. `first result`: load and first run in a fresh process, and the share of "
+        "onnxruntime-web's. `code`: what a page loads beside the weights. `apart`: from "
+        "onnxruntime-web's result, over its largest element; each quantises by itself. Command: "
+        f"`{options.command_line}`.")
+    return "\n".join(["# Networks in WebAssembly", "", about, "",
+                      tables.markdown(COLUMNS, cells), *means, ""])
