@@ -41,6 +41,31 @@ def test_what_a_text_installs_is_ours() -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(("url", "view", "newer"), [
+    ("", "'graphtool-compiler[view]'", "--upgrade 'graphtool-compiler>=9'"),
+    ('{"url": "file:///src", "dir_info": {}}', "'fast-sugiyama>=0.5' 'vl-convert-python>=1.7'",
+     "--upgrade 'graphtool-compiler @ file:///src'"),
+    ('{"url": "https://host/g.git", "vcs_info": {"vcs": "git"}}',
+     "'fast-sugiyama>=0.5' 'vl-convert-python>=1.7'",
+     "--upgrade 'graphtool-compiler @ git+https://host/g.git'")])
+def test_what_an_installation_says_is_there(url: str, view: str, newer: str, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index is named only where one gave it: the release may not be on any."""
+    info = tmp_path / "graphtool_compiler-1.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: graphtool-compiler\nVersion: 1.1.0\n" + "".join(
+            f'Requires-Dist: {r}; extra == "{e}"\n'
+            for e in ("view", "zig") for r in PROJECT["optional-dependencies"][e]))
+    (info / "top_level.txt").write_text("graphtool\n")
+    if url:
+        (info / "direct_url.json").write_text(url)
+    monkeypatch.setattr(release, "_ROOT", tmp_path)
+    monkeypatch.setattr(release, "release", release.release.__wrapped__)
+    assert release.install("view") == f"pip install {view}"
+    assert release.install(least="9") == f"pip install {newer}"
+
+
 @pytest.mark.slow
 def test_it_runs_where_the_checkout_is_not(tmp_path: Path) -> None:
     """A wheel in an environment of its own, which sees the packages of this one."""
