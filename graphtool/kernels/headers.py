@@ -1,6 +1,5 @@
-"""The C headers: `c/compute` holds the kernels, `c/cuda` what CUDA has besides, `c/opencl`
-what OpenCL has, `c/host` the code
-that runs and trains models.
+"""The C headers: `c/compute` holds the kernels, `c/cuda` and `c/opencl` what these languages have
+besides, `c/host` the code that runs and trains models.
 
 The emitted files include a header by its bare name, so no two headers have the same name. One is
 written here: template_end.h, which undefines all that templates and their uses define.

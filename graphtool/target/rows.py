@@ -116,6 +116,7 @@ for _row in (
     *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 32, 4, 2, devices=(arch,),
              multiprocessors=count, roof=roof, **_GPU_FACTS)
       for arch, (title, count, roof) in _GPUS.items()),
+    # the roof is nominal: OpenCL does not say what a device can do
     Target("opencl", "devices of OpenCL 1.2", 1, 4, 4, multiprocessors=32, language="opencl",
            mhz=1000, roof=_roof(1, 1, 1, 1, 100)),
     Target("cuda", "GPUs of NVIDIA, from Ampere on", 32, 4, 2, devices=tuple(_GPUS),
