@@ -12,6 +12,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.fields import TILE, staged
+from graphtool.emit.gathers import sizes_of
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
@@ -69,6 +70,7 @@ class Kernels:
         self.places = debug.kernels(program) if debug else dict[str, Place]()
         self.printer = ExprPrinter(dims, language=language)
         self.labels, self.pieces = _labels(program), pieces(program, language.steps.pieces)
+        self.sizes = sizes_of(program)
 
     @property
     def compiled_later(self) -> bool:
@@ -154,7 +156,8 @@ class Kernels:
         packed = frozenset(p.name for p in kernel.params if p.packed)
         return Statements(w, ExprPrinter(self.dims, packed, self.of(kernel)),
                           {p.name: p for p in kernel.params}, serial,
-                          KernelFacts(masks, self.program.align < ALIGN), hook,
+                          KernelFacts(masks, self.program.align < ALIGN,
+                                      self.sizes.get(kernel.name, {})), hook,
                           any(map(is_for_a_team, walked(kernel.body))))
 
     def body(self, w: Writer, kernel: Kernel) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from graphtool import dtypes
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, FilledLoop, Staged, Stages, along_fields, strips
+from graphtool.emit.gathers import GatheringLoop, gathering, write
 from graphtool.emit.language import ALL, Language, Share
 from graphtool.emit.lines import Writer
 from graphtool.emit.small_indices import fits_kernel
@@ -106,12 +107,10 @@ class Statements:
         if row := self.row(s):
             self.w.line(row)
             return
-        share, i, size = self.share(s), s.iter.name, self.language.size
-        n = self.p.index(s.extent)
-        lo, hi = (text.format(n=n, size=size) for text in (share.first, share.end))
-        if share.end != ALL.end:
-            self.w.line(f"const {size} {i}_end = {hi};")
-            hi = f"{i}_end"
+        if parts := self.gathering(s):
+            write(parts, self)
+            return
+        share, lo, hi = self.range(s)
         around = self.around_sum(s)
         if around:
             self.w.line(around[0])
@@ -125,6 +124,17 @@ class Statements:
             self.by_rows(*fields, share, lo, hi)
         if around:
             self.w.line(around[1])
+
+    def range(self, s: For) -> tuple[Share, str, str]:
+        """The worker's share of a loop, where it begins and where it ends; a computed end gets a
+        name."""
+        share, i, size = self.share(s), s.iter.name, self.language.size
+        n = self.p.index(s.extent)
+        lo, hi = (text.format(n=n, size=size) for text in (share.first, share.end))
+        if share.end != ALL.end:
+            self.w.line(f"const {size} {i}_end = {hi};")
+            hi = f"{i}_end"
+        return share, lo, hi
 
     def row(self, s: For) -> str:
         """The statement for a loop that reduces adjacent elements of memory; "" for another loop,
@@ -215,6 +225,12 @@ class Statements:
         for p in v.writes:
             self.w.line(line(how.write, p))
 
+    def gathering(self, s: For) -> GatheringLoop | None:
+        """The parts of a loop that reads elements one by one; None for any other loop."""
+        if not self.language.converts_rows or self.p.packed or self.divided or self.around.small:
+            return None
+        return gathering(s, self.params, self.around.sizes)
+
     def strip(self, s: For, share: Share) -> tuple[Symbol, Symbol, Stages] | None:
         """The loop in strips whose elements are converted by rows; None if it has none."""
         if not self.language.converts_rows or share.before != self.inner.before or (
@@ -240,14 +256,18 @@ class Statements:
         for words in (dtypes.int32, dtypes.float32):
             if named := [f"{r.name}[{most}]" for r in rows if r.words is words]:
                 self.w.line(f"{self.language.type(words)} {', '.join(named)};")
-        mine = {r.name: Param(r.name, r.words, False) for r in rows}
-        inner = Statements(self.w, self.p, {**self.params, **mine}, True, self.around, True)
+        inner = self.on_rows([Param(r.name, r.words, False) for r in rows])
         for r in stages.reads:
             self.w.line(f"gt_row_of_{r.kind.short}({r.name}, {self.place(r)}, {count});")
         for s in stages.body:
             inner.stmt(s)
         for r in stages.writes:
             self.w.line(f"gt_row_{r.how}_{r.kind.short}({self.place(r)}, {r.name}, {count});")
+
+    def on_rows(self, rows: Sequence[Param]) -> Statements:
+        """A printer for statements that one worker runs, and that use these rows as well."""
+        params = {**self.params, **{p.name: p for p in rows}}
+        return Statements(self.w, self.p, params, True, self.around, True)
 
     def conversion(self, stages: Stages, count: str) -> str:
         """The line for a loop that only rounds adjacent floats; "" for any other."""

@@ -8,7 +8,7 @@ expression whose operands were rewritten, and returns the form, or None to decli
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,13 @@ FORMS: Mapping[str, PrintedFunction] = {
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What a rule may know of the kernel: whether it stores truth values, and whether it is for a
-    machine without vectors and of little memory."""
+    """What a rule may know of the kernel: whether it stores truth values, whether it is for a
+    machine without vectors and of little memory, and the least size of the buffer that each
+    parameter is given."""
 
     masks: bool = False
     small: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 Rule = Callable[[Expr, KernelFacts], Expr | None]

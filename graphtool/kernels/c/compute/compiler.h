@@ -27,6 +27,9 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
+/* In a loop that is not to become vectors. */
+#define GT_SCALAR __asm__ volatile("")
+
 /* For what is called more often than it is worth to repeat. */
 #define GT_NOINLINE static __attribute__((noinline, unused))
 #endif

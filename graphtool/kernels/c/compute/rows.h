@@ -258,6 +258,24 @@ GT_INLINE void gt_row_of_f16(float *row, const uint16_t *p, int64_t count)
     for (int64_t j = i; j < count; j++) row[j] = gt_f16_to_f32(p[j]);
 }
 
+/* The elements of p at these positions, one by one: instructions that gather take longer. */
+#define GT_ROWS_AT(t, T)                                                                          \
+    GT_INLINE void gt_row_at_##t(T *row, const T *p, const int32_t *at, int64_t count)            \
+    {                                                                                             \
+        int64_t i = 0;                                                                            \
+        for (; i + 4 <= count; i += 4) {                                                          \
+            const T a = p[at[i]], b = p[at[i + 1]], c = p[at[i + 2]], d = p[at[i + 3]];           \
+            GT_SCALAR;                                                                            \
+            row[i] = a, row[i + 1] = b, row[i + 2] = c, row[i + 3] = d;                           \
+        }                                                                                         \
+        for (; i < count; i++) row[i] = p[at[i]];                                                 \
+    }
+GT_ROWS_AT(f32, float)
+GT_ROWS_AT(f64, double)
+GT_ROWS_AT(i32, int32_t)
+GT_ROWS_AT(i64, int64_t)
+#undef GT_ROWS_AT
+
 #undef GT_ROWS_HALVES
 #undef GT_ROWS_FLOATS
 #undef GT_ROWS_PUT
