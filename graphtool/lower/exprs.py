@@ -8,9 +8,22 @@ depend on what was fused. Sums stay float32 until they are complete.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from graphtool.dtypes import DType
-from graphtool.loops.ir import Accumulate, Apply, Const, Expr, Index, Let, Load, Name, Stmt
+from graphtool.loops.ir import (
+    Accumulate,
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Let,
+    Load,
+    Name,
+    Stmt,
+    Store,
+)
 from graphtool.loops.pull import Names, PExpr, Reduce
 from graphtool.loops.walk import (
     dims_of,
@@ -83,6 +96,17 @@ def substituted(e: PExpr, env: Mapping[str, Dim],
             case _:
                 return e
     return mapped(e, change, memo)  # type: ignore[no-any-return]
+
+
+def replaced(body: tuple[Stmt, ...], env: Mapping[str, Dim]) -> tuple[Stmt, ...]:
+    """The statements with iterators replaced."""
+    moved: Any = substituted
+    out: list[Stmt] = []
+    for s in body:
+        s = map_bodies(map_values(s, lambda e: moved(e, env)),
+                       lambda inner: replaced(inner, env))
+        out.append(replace(s, index=substitute(s.index, env)) if isinstance(s, Store) else s)
+    return tuple(out)
 
 
 def walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names,

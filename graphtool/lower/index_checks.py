@@ -9,6 +9,7 @@ was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, dense, index, 
 from graphtool.lower.exprs import cost
 from graphtool.lower.kernel import KernelTable, Made
 from graphtool.lower.nest import nest
-from graphtool.lower.units import Point, Unit, pulls
+from graphtool.lower.units import Point, Unit, operand_pull
 from graphtool.lower.views import Assignment, Storage
 from graphtool.ops.reduce import lower_reduce
 from graphtool.symbolic import Dim, Poly, bounds, known, product
@@ -85,7 +86,9 @@ class IndexChecks:
         label = f"an index is out of range for axis {axis} of size {author_text(extent)}"
         assignment.buffers[name] = Storage(name, dtypes.int32, 1, "check", slot, label=label)
         names = Names()
-        indices = self.pull(unit, node.inputs[1], assignment, names)
+        x = node.inputs[1]
+        assert isinstance(x, Value)
+        indices = operand_pull(unit, x, assignment, names)
         lead = indices.shape[:-1]
         kind = _arithmetic(indices.dtype, extent)
         below = _number(extent - 1, kind)
@@ -108,23 +111,6 @@ class IndexChecks:
         most = bounds(work)[1]
         call = (*table.add(body, assignment.buffers, 0 if most is None else most), work)
         return call, f"{INDICES_OF}{node.outputs[0].hint or node.op.name}", node.where
-
-    def pull(self, unit: Unit, indices: Any, assignment: Assignment, names: Names) -> Pull:
-        """The indices as an expression of the unit's inputs."""
-        made_by = {v: n for n in unit.nodes for v in n.outputs}
-        needed: dict[Node, None] = {}
-        read: dict[Value, Pull] = {}
-
-        def visit(v: Value) -> None:
-            if v not in made_by:
-                read[v] = pull_of(assignment.views[v])
-            elif made_by[v] not in needed:
-                for x in made_by[v].inputs:
-                    if isinstance(x, Value):
-                        visit(x)
-                needed[made_by[v]] = None
-        visit(indices)
-        return pulls(tuple(needed), read, names)[indices]
 
     # ---- what is known -------------------------------------------------------------------------
 
@@ -167,11 +153,21 @@ class IndexChecks:
         if node.op.movement & (Movement.ONCE | Movement.REPEATS):
             return self.span(node.inputs[0], depth - 1,
                              column if node.op is o.broadcast else None)
+        if node.op is o.cast and (span := self.clamped(node.inputs[0])) is not OPEN:
+            return span
         if node.op.span is None:
             return OPEN
         kinds = tuple(v.type if isinstance(v, Value) else v for v in node.inputs)
         range_ = node.op.span(kinds, *(self.span(v, depth - 1) for v in node.inputs), **node.attrs)
         return range_ if all(_fits(node, v) for v in range_) else OPEN
+
+    def clamped(self, x: Any) -> Span:
+        """The same for a clamped float that is cast to a whole number, where NaN becomes 0."""
+        node = self.made_by.get(x)
+        if node is None or node.op is not o.clamp:
+            return OPEN
+        ends = [int(e) for e in node.inputs[1:] if isinstance(e, (int, float)) and math.isfinite(e)]
+        return (min(0, *ends), max(0, *ends)) if len(ends) == 2 else OPEN
 
 
 def _fits(node: Node, bound: Bound) -> bool:

@@ -21,6 +21,7 @@ from graphtool.lower.nest import nest
 from graphtool.lower.row_loops import in_rows, kept
 from graphtool.lower.slabs import in_slabs
 from graphtool.lower.statements import lower_statements
+from graphtool.lower.table_runs import in_runs
 from graphtool.lower.transposition import crossing, crossing_pairs
 from graphtool.lower.unit_use import UnitUse
 from graphtool.lower.units import Unit, pull_from, pulls, read_values
@@ -124,7 +125,7 @@ def _nest_kernel(outputs: list[tuple[View, Pull]], names: Names, buffers: Mappin
                  table: KernelTable) -> Made:
     """The kernel that stores outputs of one shape."""
     body = _transposed(outputs, names, table) or kept(nest(names, outputs, table.grid), buffers)
-    body = stores_last(body)
+    body = in_runs(stores_last(body), buffers)
     per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
     work = product(outputs[0][0].shape) * per
     return *table.add(in_rows(body, buffers), buffers, _at_most(work)), _flops(body, work)
@@ -142,7 +143,8 @@ def _transposed(outputs: list[tuple[View, Pull]], names: Names, table: KernelTab
 def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> list[Lowered] | None:
     """The statements of the kernels of a unit that uses a template or has loops of its own; None if
     it is a loop nest."""
-    node = next((n for n in unit.nodes if serving(n.op)), unit.nodes[0])
+    node = next((n for n in unit.nodes if serving(n.op)
+                 or n.op.lowering is Lowering.STATEMENTS), unit.nodes[0])
     kernel = serving(node.op)
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None

@@ -36,7 +36,8 @@ UNROLL = 32  # a window of at most so many elements is unrolled
 ROW = 8  # from so many adjacent elements on, a window fills a vector
 SHARED = 8  # iterations that are enough for threads to share
 Joined = tuple[tuple[Symbol, Dim], list[tuple[Symbol, Dim]]]  # a loop, and indices made of it
-Nest = tuple[list[tuple[Symbol, Dim]], list[tuple[View, PExpr]], tuple[Dim, ...]]
+Loop = tuple[Symbol, Dim]
+Nest = tuple[list[Loop], list[tuple[View, PExpr]], tuple[Dim, ...]]
 
 
 def merged(unit: Unit, outputs: list[Value], views: dict[Value, View]) -> dict[Value, View]:
@@ -87,25 +88,49 @@ def _merge(v: View, groups: list[list[int]]) -> View:
     return View(v.buffer, v.dtype, shape, strides, v.offset)
 
 
-def one_outside(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
-                idx: tuple[Dim, ...], names: Names) -> Nest:
+def innermost_joined(loops: list[Loop], exprs: list[tuple[View, PExpr]], idx: tuple[Dim, ...],
+                     names: Names) -> Nest:
+    """The nest with its innermost loops joined that walk memory as one: rows of an image fill
+    vectors together."""
+    if names.indices or len(loops) < 2:
+        return loops, exprs, idx
+    *outer, a, b = loops
+    if any(coefficient(view.index(idx), b[0].name) != 1 for view, _ in exprs) or (
+            pair := _as_one(a, b, exprs, idx, names)) is None:
+        return loops, exprs, idx
+    both, exprs, idx = pair
+    return innermost_joined([*outer, both], exprs, idx, names)
+
+
+def one_outside(loops: list[Loop], exprs: list[tuple[View, PExpr]], idx: tuple[Dim, ...],
+                names: Names) -> Nest:
     """The nest with its outermost loops joined while their size is open and may be too small for
     the threads to share, if memory allows it."""
     if names.indices or len(loops) < 3 or isinstance(loops[0][1], int) or (
             bounds(loops[0][1])[0] or 0) >= SHARED:
         return loops, exprs, idx
-    (a, n), (b, m), *rest = loops
+    a, b, *rest = loops
+    if (pair := _as_one(a, b, exprs, idx, names)) is None:
+        return loops, exprs, idx
+    both, exprs, idx = pair
+    return one_outside([both, *rest], exprs, idx, names)
+
+
+def _as_one(a: Loop, b: Loop, exprs: list[tuple[View, PExpr]], idx: tuple[Dim, ...], names: Names
+            ) -> tuple[Loop, list[tuple[View, PExpr]], tuple[Dim, ...]] | None:
+    """The loop that stands for a loop and the one inside it, and the nest in terms of it; None
+    unless both walk all memory as one."""
+    (outer, n), (inner, m) = a, b
     for view, e in exprs:
-        far, near = (coefficient(view.index(idx), x.name) for x in (a, b))
+        far, near = (coefficient(view.index(idx), s.name) for s in (outer, inner))
         if far is None or near is None or far != near * m or not walk_as_one(
-                e, a.name, b.name, m, names, reductions=True):
-            return loops, exprs, idx
-    joined = iterator(names.new("i"), n * m)
-    env: dict[str, Dim] = {a.name: 0, b.name: symbol_of(joined)}
+                e, outer.name, inner.name, m, names, reductions=True):
+            return None
+    both = iterator(names.new("i"), n * m)
+    env: dict[str, Dim] = {outer.name: 0, inner.name: symbol_of(both)}
     memo: dict[PExpr, PExpr] = {}
-    return one_outside([(joined, n * m), *rest],
-                       [(view, substituted(e, env, memo)) for view, e in exprs],
-                       tuple(substitute(i, env) for i in idx), names)
+    return ((both, n * m), [(view, substituted(e, env, memo)) for view, e in exprs],
+            tuple(substitute(i, env) for i in idx))
 
 
 def in_grid(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]], names: Names
@@ -257,7 +282,7 @@ def flattened(r: Reduce, names: Names) -> Reduce:
     """The reduction with those iterators joined that cover memory without gaps."""
     iters = along_memory_last(r, names)
     for (a, n), (b, m) in itertools.pairwise(iters):
-        if not walk_as_one(r.body, a.name, b.name, m, names):
+        if not walk_as_one(r.body, a.name, b.name, m, names, reductions=True):
             continue
         joined = iterator(names.new("r"), n * m)
         body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)})

@@ -41,6 +41,7 @@ from graphtool.lower.loop_axes import (
     flattened,
     in_grid,
     index_of,
+    innermost_joined,
     is_row,
     is_short,
     is_unrolled,
@@ -99,6 +100,7 @@ def nest(names: Names, outputs: list[tuple[View, Pull]], grid: bool = False) -> 
     if grid:
         joined = in_grid(loops, exprs, names)
     else:
+        loops, exprs, idx = innermost_joined(loops, exprs, idx, names)
         loops, exprs, idx = one_outside(loops, exprs, idx, names)
         joined = [(loop, []) for loop in loops]
     writer = _NestWriter(names, [e for _, e in exprs], grid)
@@ -122,6 +124,13 @@ def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
         inner.body.append(Store(view.buffer, at, writer.emit(e, inner)))
     inner.close()
     return tuple(root.body)
+
+
+def index_statements(names: Names, at: Dim) -> tuple[Stmt, ...]:
+    """The statements that define the indices in `at` that are read from data."""
+    scope = Scope()
+    _NestWriter(names, [*names.indices.values()]).bind_indices(at, scope)
+    return tuple(scope.body)
 
 
 def _along(axes: Sequence[Axis], outputs: list[tuple[View, Pull]]) -> tuple[

@@ -2,8 +2,9 @@
 
 A sum over the rows of [N, C] is a loop over columns with a loop over rows inside. Compilers
 vectorise the outer one only if they see that the inner one is a single loop that runs at least
-once, which an open size hides. Exchanged, each row is added to the row of the result, in the same
-order for each element, and both are read as they are in memory.
+once, which an open size hides; and then each step is as long as a row. Exchanged, each row is added
+to the row of the result, in the same order for each element, and both are read as they are in
+memory.
 
 If a reduction over a row and the next loop over that row compute the same expression, the reduction
 stores it in the row of the result, and the loop reads it: softmax has one exponential for each
@@ -15,15 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import iterator
-from graphtool.loops.walk import accesses, each, map_bodies, map_values, mapped, statements
-from graphtool.lower.exprs import cost, substituted
+from graphtool.loops.walk import accesses, each, map_bodies, mapped, statements
+from graphtool.lower.exprs import cost, replaced, substituted
 from graphtool.lower.views import Storage
-from graphtool.symbolic import Dim, Symbol, bounds, coefficient, substitute, symbol_of, symbols
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    bounds,
+    coefficient,
+    product,
+    substitute,
+    symbol_of,
+    symbols,
+)
 
 # from this number of nominal flops on, reading a value back is cheaper than computing it
 LEAST_FLOPS = 8
@@ -90,6 +99,7 @@ def _same(e: Expr) -> Expr:
 
 
 LEAST_COLUMNS = 8  # columns from which on rows are added
+MANY = 16  # rows from which on that is faster than to add a vector of columns at a time
 BLOCK = 64  # at most so many columns of a thread are added together
 
 
@@ -128,17 +138,7 @@ def _divided(s: For) -> For | None:
     outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)
     inner = iterator(s.iter.name, block)
     env: dict[str, Dim] = {s.iter.name: symbol_of(outer) * block + symbol_of(inner)}
-    return For(inner, block, "simd", _substituted(s.body, env))
-
-
-def _substituted(body: tuple[Stmt, ...], env: Mapping[str, Dim]) -> tuple[Stmt, ...]:
-    moved: Any = substituted
-    out: list[Stmt] = []
-    for s in body:
-        s = map_bodies(map_values(s, lambda e: moved(e, env)),
-                       lambda inner: _substituted(inner, env))
-        out.append(replace(s, index=substitute(s.index, env)) if isinstance(s, Store) else s)
-    return tuple(out)
+    return For(inner, block, "simd", replaced(s.body, env))
 
 
 def _rows(loop: For, free: Mapping[str, DType]) -> tuple[Stmt, ...] | None:
@@ -149,7 +149,10 @@ def _rows(loop: For, free: Mapping[str, DType]) -> tuple[Stmt, ...] | None:
             lets, chain, columns = _constants(loop.body[:-3]), _chain(rows), loop.extent
         case _:
             return None
-    if chain is None or lets is None or not _hidden([n for _, n in chain[0]]):
+    if chain is None or lets is None:
+        return None
+    extents = [n for _, n in chain[0]]
+    if not (_hidden(extents) or _tall(extents, columns)):
         return None
     loops, last, sum_ = chain
     if sum_.name != acc or sum_.fn is None or free.get(store.buffer) is not init.dtype or (
@@ -192,6 +195,12 @@ def _constants(body: tuple[Stmt, ...]) -> tuple[Let, ...] | None:
     """The statements if they only name values, else None."""
     lets = tuple(x for x in body if isinstance(x, Let) and not x.mutable)
     return lets if len(lets) == len(body) else None
+
+
+def _tall(extents: list[Dim], columns: Dim) -> bool:
+    """Whether a vector of columns at a time would walk memory in long steps many times."""
+    most = bounds(product(extents))[1]
+    return isinstance(columns, int) and columns >= BLOCK and most is not None and most >= MANY
 
 
 def _hidden(extents: list[Dim]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.graph import Value
 from graphtool.kernels.record import has_text
 from graphtool.kernels.sort import order
 from graphtool.kernels.use import Lowered
@@ -30,7 +31,8 @@ from graphtool.loops.ir import (
     Stmt,
     Store,
 )
-from graphtool.loops.pull import Names, View, apply, iterator
+from graphtool.loops.pull import Names, PExpr, View, apply, iterator
+from graphtool.lower.nest import index_statements
 from graphtool.lower.scans import workers
 from graphtool.lower.slabs import room
 from graphtool.lower.unit_use import UnitUse
@@ -53,10 +55,11 @@ Loop = tuple[Symbol, Dim]
 
 @dataclass(frozen=True)
 class Scatter:
-    """The views of a scatter: `lead` are the axes of the updates that indices have."""
+    """The views of a scatter, and its use, which computes the indices: `lead` are the axes of the
+    updates that indices have."""
 
+    use: UnitUse
     x: View
-    indices: View
     updates: View
     out: View
     axes: tuple[int, ...]
@@ -66,7 +69,9 @@ class Scatter:
     @property
     def lead(self) -> tuple[Dim, ...]:
         """The extents of the axes of updates, of one batch."""
-        return self.indices.shape[self.batch:-1]
+        x = self.use.node.inputs[1]
+        assert isinstance(x, Value)
+        return x.type.shape[self.batch:-1]
 
     @property
     def rest(self) -> list[int]:
@@ -86,11 +91,10 @@ class Scatter:
     def addressed(self, loops: dict[int, Loop], lead: tuple[Dim, ...], names: Names
                   ) -> tuple[list[Stmt], dict[int, Dim]]:
         """Statements that read the indices of an update, and the index along each axis."""
-        out, lets = dict[int, Dim](), list[Stmt]()
+        out, lets, indices = dict[int, Dim](), list[Stmt](), self.use.pull(1, names)
         for n, axis in enumerate(self.axes):
             at = (*_at(loops, range(self.batch)), *lead, n)
-            read = Load(self.indices.buffer, self.indices.index(at), self.indices.dtype)
-            out[axis], let = _let(read, self.out.shape[axis], names)
+            out[axis], let = _let(indices.at(at), self.out.shape[axis], names)
             lets += let
         return lets, out
 
@@ -108,19 +112,18 @@ def _at(loops: dict[int, Loop], axes: Any) -> tuple[Dim, ...]:
     return tuple(symbol_of(loops[a][0]) if a in loops else 0 for a in axes)
 
 
-def _let(value: Expr, extent: Dim, names: Names) -> tuple[Dim, list[Stmt]]:
-    """A name for an index that is read, and the statement that defines it, unless it was read
+def _let(value: PExpr, extent: Dim, names: Names) -> tuple[Dim, list[Stmt]]:
+    """A name for an index that is read, and the statements that define it, unless it was read
     before."""
-    before = set(names.indices)
+    known = len(names.indices)
     d = names.index(value, extent)
-    return d, [Let(n, value) for n, value in names.indices.items()  # type: ignore[arg-type]
-               if n not in before]
+    return d, [*index_statements(names, d)] if len(names.indices) > known else []
 
 
 def scatter(use: UnitUse) -> list[Lowered]:
     """The kernels of a scatter: x is copied, unless the result takes its place, then updated."""
-    x, indices, updates = (use.view(n) for n in range(3))
-    s = Scatter(x, indices, updates, use.assignment.views[use.out], use.node.attrs["axes"],
+    x, updates = use.view(0), use.view(2)
+    s = Scatter(use, x, updates, use.assignment.views[use.out], use.node.attrs["axes"],
                 use.node.attrs["batch"], use.node.attrs["kind"])
     kernels = [] if x == s.out else [_copy(s)]
     few = typical_size(product(s.lead)) <= FEW or not has_text(o.sort, use.target.language)

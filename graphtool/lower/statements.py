@@ -10,21 +10,21 @@ from collections.abc import Callable
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import Node, Value
+from graphtool.ir.graph import Node
 from graphtool.ir.op import Op
 from graphtool.kernels.tiles import work_of
 from graphtool.kernels.use import Lowered
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import Names, View, apply, iterator
 from graphtool.lower.loop_axes import SHARED
+from graphtool.lower.nest import index_statements
 from graphtool.lower.ranks import LOOPS
 from graphtool.lower.row_loops import LEAST_COLUMNS, columns_of_block
 from graphtool.lower.scans import STEP, scans
 from graphtool.lower.scatters import scatter
 from graphtool.lower.unit_use import UnitUse
-from graphtool.lower.views import Assignment
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, typical_size
+from graphtool.symbolic import Dim, Symbol, bounds, coefficient, product, symbol_of, typical_size
 
 
 def lower_statements(use: UnitUse) -> list[Lowered]:
@@ -33,24 +33,21 @@ def lower_statements(use: UnitUse) -> list[Lowered]:
     if node.op in LOOPS:
         return LOOPS[node.op](use)
     if use.target.grid and node.op is o.cumulative:
-        return scans(_operand(node, 0, assignment), assignment.views[node.outputs[0]],
-                     assignment.buffers, node.outputs[0].hint, **node.attrs)
+        return scans(use.view(0), assignment.views[node.outputs[0]], assignment.buffers,
+                     node.outputs[0].hint, **node.attrs)
     if use.target.grid:
         return scatter(use)
-    return [STATEMENTS[node.op](node, assignment)]
+    return [STATEMENTS[node.op](use)]
 
 
-def _operand(node: Node, n: int, assignment: Assignment) -> View:
-    x = node.inputs[n]
-    assert isinstance(x, Value)
-    return assignment.views[x]
+Loop = tuple[Symbol, Dim, bool]  # the iterator, its extent, and whether the threads share it
 
 
 # ---- cumulative --------------------------------------------------------------------------------
 
-def _cumulative(node: Node, assignment: Assignment) -> Lowered:
+def _cumulative(use: UnitUse) -> Lowered:
     """The loops of a cumulative op: each element from the one before, in linear time."""
-    x, out, a = _operand(node, 0, assignment), assignment.views[node.outputs[0]], node.attrs
+    node, x, out, a = use.node, use.view(0), use.assignment.views[use.out], use.node.attrs
     axis = a["axis"] % len(x.shape)
     n, start = x.shape[axis], identity(a["kind"], x.dtype)
     if (body := _cumulative_rows(node, x, out, axis)) is not None:
@@ -118,53 +115,62 @@ def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, .
 
 # ---- scatter -----------------------------------------------------------------------------------
 
-def _scatter(node: Node, assignment: Assignment) -> Lowered:
+def _scatter(use: UnitUse) -> Lowered:
     """x copied, unless the result takes its place, then the updates in order. The threads share an
     axis that no index addresses, so that each writes its own part; without such an axis a single
     thread does everything."""
-    x, indices, updates = (_operand(node, n, assignment) for n in range(3))
-    out = assignment.views[node.outputs[0]]
+    node, out, names = use.node, use.assignment.views[use.out], Names()
+    x, updates = use.view(0), use.view(2)
     axes, batch = node.attrs["axes"], node.attrs["batch"]
-    names = Names()
+    indices = use.pull(1, names)
     free = [a for a in range(len(out.shape)) if a not in axes]
     shared = max((a for a in free if out.shape[a] != 1), key=lambda a: work_of(out.shape[a]),
                  default=None)
-    def axes_of_out() -> tuple[list[tuple[Symbol, Dim, bool]], tuple[Dim, ...]]:
-        loops = [(iterator(names.new("i"), d), d, a == shared) for a, d in enumerate(out.shape)]
-        return loops, tuple(0 if d == 1 else symbol_of(s) for s, d, _ in loops)
-
-    every, idx = axes_of_out()
-    copy = () if x == out else _loops(every, (Store(out.buffer, out.index(idx), Load(
-        x.buffer, x.index(idx), x.dtype)),))
-    every, idx = axes_of_out()
-    lead = [iterator(names.new("u"), d) for d in indices.shape[batch:-1]]
-    where: list[Dim] = list(idx)
-    lets = []
-    outer = (*idx[:batch], *(0 if s.extent == 1 else symbol_of(s) for s in lead))
-    for n, axis in enumerate(axes):
-        read = Load(indices.buffer, indices.index((*outer, n)), indices.dtype)
-        where[axis] = names.index(read, out.shape[axis])
-        (name,) = list(names.indices)[-1:]
-        lets.append(Let(name, names.indices[name]))  # type: ignore[arg-type]
+    every, idx = _axes(out, shared, names)
+    copy = () if x == out else _loops(_falling(every, out.strides), (Store(
+        out.buffer, out.index(idx), Load(x.buffer, x.index(idx), x.dtype)),))
+    every, idx = _axes(out, shared, names)
+    lead = [(iterator(names.new("u"), d), d, False) for d in indices.shape[batch:-1]]
+    where = [*idx]
     rest = [a for a in free if a >= batch]
-    source = Load(updates.buffer, updates.index((*outer, *(idx[a] for a in rest))), x.dtype)
-    target_at = out.index(tuple(where))
-    body: tuple[Stmt, ...] = (Store(out.buffer, target_at, _updated(
-        node.attrs["kind"], Load(out.buffer, target_at, x.dtype), source)),)
-    body = (*lets, *_loops([every[a] for a in rest], body))
-    body = _loops([*every[:batch], *((s, d, False) for s, d in zip(
-        lead, indices.shape[batch:-1], strict=True))], body)
-    size = product(out.shape) + product(updates.shape)
-    size = size if copy else product(updates.shape)
+    outer = (*where[:batch], *(0 if d == 1 else symbol_of(s) for s, d, _ in lead))
+    at = updates.index((*outer, *(where[a] for a in rest)))
+    for n, axis in enumerate(axes):
+        where[axis] = names.index(indices.at((*outer, n)), out.shape[axis])
+    place = out.index(tuple(where))
+    body: tuple[Stmt, ...] = (Store(out.buffer, place, _updated(
+        node.attrs["kind"], Load(out.buffer, place, x.dtype), Load(updates.buffer, at, x.dtype))),)
+    body = (*index_statements(names, place), *_loops([every[a] for a in rest], body))
+    body = _loops(_by_memory(every[:batch], lead, at), body)
+    size = product(updates.shape) + (product(out.shape) if copy else 0)
     return Lowered((*copy, *body), product(updates.shape),
                    0 if shared is None else work_of(size))
+
+
+def _axes(out: View, shared: int | None, names: Names) -> tuple[list[Loop], tuple[Dim, ...]]:
+    """A loop along each axis of the result, and the index in terms of them."""
+    loops = [(iterator(names.new("i"), d), d, a == shared) for a, d in enumerate(out.shape)]
+    return loops, tuple(0 if d == 1 else symbol_of(s) for s, d, _ in loops)
+
+
+def _falling(loops: list[Loop], strides: tuple[Dim, ...]) -> list[Loop]:
+    """The loops from outer to inner by falling stride."""
+    order = sorted(range(len(loops)), key=lambda a: -typical_size(strides[a]))
+    return [loops[a] for a in order]
+
+
+def _by_memory(batch: list[Loop], lead: list[Loop], at: Dim) -> list[Loop]:
+    """The loops of both kinds, outermost first: as updates are in memory if their first loop or
+    their last one is along a batch, since the order of batches does not matter."""
+    inside = [loop for loop in batch if coefficient(at, loop[0].name) == 1 and loop[1] != 1]
+    return [*(loop for loop in batch if loop not in inside), *lead, *inside]
 
 
 def _updated(kind: str, old: Expr, new: Expr) -> Expr:
     return new if kind == "set" else apply(kind, old, new)
 
 
-def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _loops(loops: list[Loop], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The body inside loops, outermost first; the threads share the marked one."""
     for it, extent, parallel in reversed(loops):
         if extent != 1:
@@ -172,5 +178,5 @@ def _loops(loops: list[tuple[Symbol, Dim, bool]], body: tuple[Stmt, ...]) -> tup
     return body
 
 
-STATEMENTS: dict[Op, Callable[[Node, Assignment], Lowered]] = {
+STATEMENTS: dict[Op, Callable[[UnitUse], Lowered]] = {
     o.cumulative: _cumulative, o.scatter: _scatter}

@@ -21,7 +21,7 @@ from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.program import SCRATCH
 from graphtool.loops.pull import Names, Pull, View, iterator, row_stride
 from graphtool.lower.nest import hook_body
-from graphtool.lower.units import Unit, pull_from, pulls, read_values
+from graphtool.lower.units import Unit, operand_pull, pull_from, pulls, read_values
 from graphtool.lower.views import Assignment, Storage
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target
@@ -53,6 +53,12 @@ class UnitUse:
         x = self.node.inputs[operand]
         assert isinstance(x, Value)
         return self.assignment.views[x]
+
+    def pull(self, operand: int, names: Names) -> Pull:
+        """An operand that the unit may compute in place, as an expression of the unit's inputs."""
+        x = self.node.inputs[operand]
+        assert isinstance(x, Value)
+        return operand_pull(self.unit, x, self.assignment, names)
 
     def given(self) -> list[View | None]:
         """The view of each operand; None for a literal or an omitted operand."""

@@ -15,7 +15,7 @@ from graphtool.errors import InternalError
 from graphtool.ir.graph import Graph, Node, Operand, Value, first_computed, kernel_label, producers
 from graphtool.ir.run_sizes import needs as symbol_needs
 from graphtool.loops.pull import Names, Pull, View, const, pull_of
-from graphtool.lower.views import Storage
+from graphtool.lower.views import Assignment, Storage
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +131,24 @@ def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) ->
         expressions = expressions if isinstance(expressions, tuple) else (expressions,)
         env.update(zip(node.outputs, expressions, strict=True))
     return env
+
+
+def operand_pull(unit: Unit, v: Value, assignment: Assignment, names: Names) -> Pull:
+    """A value that a node of the unit reads, as an expression of the unit's inputs."""
+    made_by = {x: n for n in unit.nodes for x in n.outputs}
+    needed: dict[Node, None] = {}
+    read: dict[Value, Pull] = {}
+
+    def visit(x: Value) -> None:
+        if x not in made_by:
+            read[x] = pull_of(assignment.views[x])
+        elif made_by[x] not in needed:
+            for operand in made_by[x].inputs:
+                if isinstance(operand, Value):
+                    visit(operand)
+            needed[made_by[x]] = None
+    visit(v)
+    return pulls(tuple(needed), read, names)[v]
 
 
 def pull_from(buffers: Mapping[str, Storage], view: View) -> Pull:

@@ -258,6 +258,9 @@ def _concat_lower(_: Names, *xs: Pull, axis: int) -> Pull:
     def at(idx: Any) -> Any:
         out = None
         for x, start in reversed(list(zip(parts, starts, strict=False))):
+            end = start + x.shape[axis]
+            if known(start, "<=", idx[axis]) is True is known(idx[axis], "<", end):
+                return x.at((*idx[:axis], idx[axis] - start, *idx[axis + 1:]))
             inner = maximum(minimum(idx[axis] - start, x.shape[axis] - 1), 0)
             read = x.at((*idx[:axis], inner, *idx[axis + 1:]))
             out = read if out is None else apply(

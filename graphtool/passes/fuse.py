@@ -21,7 +21,7 @@ from graphtool.passes.reading import moves_freely, repeats, trailing, transposes
 
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
 ROWS = 80  # the greatest number of nodes that are computed on a template's finished rows
-INLINE = 40  # the greatest number of nodes in a nest: above it the C grows, but is hardly faster
+INLINE = 40  # the greatest number of nodes that compute in a nest: above it the C only grows
 
 
 def fuse(graph: Graph) -> Graph:
@@ -221,9 +221,9 @@ class Fuser:
     def nest(self, root: Node) -> None:
         """The root and every producer, from there backwards, that only the group reads; but what
         loops would compute too often is left out, and what it needs."""
-        apart: set[Node] = set()
+        apart = self.not_for_indices(root)
         inside = self.grown(root, apart)
-        while (dear := too_often(inside, root)) is not None:
+        while not _writes_by_indices(root) and (dear := too_often(inside, root)) is not None:
             apart.add(dear)
             inside = self.grown(root, apart)
         if len(inside) > 1:
@@ -231,11 +231,22 @@ class Fuser:
             members = tuple(sorted(inside, key=self.position.__getitem__))
             self.groups.append(Group(root.outputs[0], members, "nest"))
 
+    def not_for_indices(self, root: Node) -> set[Node]:
+        """The producers of a scatter's operands other than its indices, and of what it overwrites:
+        they have kernels of their own."""
+        if not _writes_by_indices(root):
+            return set()
+        indexing = root.op.indexing
+        assert indexing is not None
+        others = {x for i, x in enumerate(root.inputs) if i != indexing.indices}
+        return {n for x in others if isinstance(x, Value) for n in (
+            self.made_by.get(x), *self.readers[x]) if n is not None}
+
     def grown(self, root: Node, apart: set[Node]) -> set[Node]:
         """The root and its producers that can be computed in place, without those in `apart`."""
         inside = {root}
         frontier = [root]
-        while frontier and len(inside) < INLINE:
+        while frontier and sum(not n.op.movement for n in inside) < INLINE:
             node = max(frontier, key=self.position.__getitem__)
             frontier.remove(node)
             for x in node.inputs:
@@ -262,6 +273,11 @@ class Fuser:
                 "each element")
         if Trait.WINDOWED in reader.op.traits or Trait.CONTRACTION in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
+        if _writes_by_indices(reader):
+            return "" if Trait.ELEMENTWISE in maker.op.traits else (
+                f"{reader.op.name} computes only elementwise values in place")
+        if _joins_columns(maker, reader):
+            return ""
         if reader.op.category == "memory" or reader.op.indexing is not None:
             return "" if Trait.ELEMENTWISE in maker.op.traits and not repeats(v, reader) else (
                 f"{reader.op.name} reads elements several times, or reads a value that is not "
@@ -309,5 +325,20 @@ class Fuser:
                     changed = True
 
 
+def _writes_by_indices(node: Node) -> bool:
+    return node.op.indexing is not None and node.op.lowering is Lowering.STATEMENTS
+
+
+def _joins_columns(maker: Node, reader: Node) -> bool:
+    """Whether it joins the columns of the reader's indices, of which each is read by itself."""
+    indexing = reader.op.indexing
+    return indexing is not None and maker.outputs[0] is reader.inputs[indexing.indices] and (
+        Movement.JOINS in maker.op.movement and maker.attrs["axis"] % maker.outputs[0].type.rank
+        == maker.outputs[0].type.rank - 1) and all(
+        isinstance(x, Value) and x.type.shape[-1] == 1 for x in maker.inputs)
+
+
 def _roots_nest(node: Node) -> bool:
+    if _writes_by_indices(node):
+        return True
     return node.op.lower is not None and len(node.outputs) == 1 and bool(node.op.traits & _ROOTS)

@@ -65,17 +65,21 @@ def per_element(i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
     return joined, tuple(range(i.ndim))
 
 
+def _alike(x: Any, i: Any, axis: int) -> bool:
+    """Whether the indices of one axis cover all other axes of x."""
+    return all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
+
+
 @onnx_op("GatherElements")
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    """y[…, p, …] = x[…, indices[…, p, …], …], as a `gather` with full coordinates.
-
-    Along the last axis it is a batched `gather`, which needs no coordinates.
-    """
+    """y[…, p, …] = x[…, indices[…, p, …], …], as a batched `gather`; where other axes of x are
+    longer, as one with full coordinates."""
     axis = axis_of(axis, x.ndim)
     i = wrapped(indices, x.shape[axis])
-    same = all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
-    if same and axis == x.ndim - 1:
-        return o.gather(x, i.unsqueeze(), axes=(axis,), batch=axis)
+    if _alike(x, i, axis):
+        last = x.ndim - 1
+        x, i = x.moveaxis(axis, last), i.moveaxis(axis, last)
+        return o.gather(x, i.unsqueeze(), axes=(last,), batch=last).moveaxis(last, axis)
     coordinates, axes = per_element(i, axis)
     return o.gather(x, coordinates, axes=axes)
 
@@ -112,10 +116,17 @@ _KINDS = {"none": "set", "add": "add", "mul": "mul", "min": "min", "max": "max"}
 @onnx_op("ScatterElements", "Scatter")
 def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0,
                      reduction: str = "none") -> Any:
-    """x with the updates written or reduced at `indices` along one axis, as a `scatter` with full
-    coordinates."""
+    """x with the updates written or reduced at `indices` along one axis, as a batched `scatter`;
+    where other axes of x are longer, as one with full coordinates."""
     axis = axis_of(axis, x.ndim)
-    coordinates, axes = per_element(wrapped(indices, x.shape[axis]), axis)
+    i = wrapped(indices, x.shape[axis])
+    if _alike(x, i, axis):
+        last = x.ndim - 1
+        x, i, updates = (v.moveaxis(axis, last) for v in (x, i, updates))
+        y = o.scatter(x, i.unsqueeze(), updates, axes=(last,), batch=last,
+                      kind=_KINDS[reduction])
+        return y.moveaxis(last, axis)
+    coordinates, axes = per_element(i, axis)
     return o.scatter(x, coordinates, updates, axes=axes, kind=_KINDS[reduction])
 
 
