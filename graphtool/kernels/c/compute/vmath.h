@@ -378,10 +378,10 @@ GT_INLINE float gt_power_f32(float x, float y)
    the root and `high - b` lose by rounding is in the terms after them. */
 GT_INLINE float gt_acos_f32(float x)
 {
-    const float a = fabsf(x), half = 0.5f - 0.5f * a, root = sqrtf(half);
+    const float a = fabsf(x), part = 0.5f - 0.5f * a, root = sqrtf(part);
     const int far = a > 0.5f;
-    const float lost = (float)((double)half - (double)root * root);
-    const float t = gt_choose_f32(far, half, x * x);
+    const float lost = (float)((double)part - (double)root * root);
+    const float t = gt_choose_f32(far, part, x * x);
     float p = 0.03756521308969086f;
     p = p * t + 0.01440259828798705f;
     p = p * t + 0.03181761331969172f;
@@ -389,8 +389,8 @@ GT_INLINE float gt_acos_f32(float x)
     p = p * t + 0.07500510918186455f;
     p = p * t + 0.1666665987189417f;
     const float b = gt_choose_f32(far, copysignf(2.0f * root, -x), x);
-    /* 1 / √half to 4 %, from the bits: √half is root + ½·lost·that */
-    const float per = gt_float_of_bits(0x5f3759df - (gt_bits_of_float(half) >> 1));
+    /* 1 / √part to 4 %, from the bits: √part is root + ½·lost·that */
+    const float per = gt_float_of_bits(0x5f3759df - (gt_bits_of_float(part) >> 1));
     const float more = gt_choose_f32(far, copysignf(per, -x) * lost, 0.0f);
     const float turns = gt_choose_f32(far, gt_choose_f32(x < 0.0f, 2.0f, 0.0f), 1.0f);
     const float high = turns * 1.570796371f, s = high - b;
