@@ -15,7 +15,7 @@
 #define GT_TAP ((GT_DW) * (GT_XW))
 #define GT_SHARED_TAPS (((GT_BW) - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) < (GT_BW) * (GT_KW) - 1)
 #endif
-#define GT_COLUMNS (((GT_BW) - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1) /* that pixels share */
+#define GT_COLUMNS_READ (((GT_BW) - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1) /* that pixels share */
 #ifdef GT_PT
 #define GT_HIGH (GT_IH)
 #define GT_WIDE (GT_IW)
@@ -40,7 +40,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _row)(float *acc, const GT_NUMBER *x, const GT_N
     for (int s = 0; s < (GT_KW); s++) taps[s] = GT_AS_FLOAT(w[s * (GT_C)]);
     if (GT_SHARED_TAPS) {
         GT_UNROLL
-        for (int j = 0; j < GT_COLUMNS; j++) {
+        for (int j = 0; j < GT_COLUMNS_READ; j++) {
             const int inside = left + j >= 0 && left + j < GT_WIDE;
             const float v = inside ? GT_AS_FLOAT(x[(left + j) * (GT_XW)]) : 0;
             GT_UNROLL
