@@ -60,7 +60,7 @@
     ((GT_C) * sizeof(GT_NUMBER) % 16 == 0 &&                                                    \
      (((uintptr_t)GT_X | (uintptr_t)GT_APART_BYTES) & 15) == 0)
 #define GT_FINISH(acc, g, row, column)                                                          \
-    GT_EPILOGUE(acc, GT_QUOTIENT(row, (GT_OW) * (GT_OH)), GT_LINE_AT(row), GT_PIXEL_AT(row),          \
+    GT_EPILOGUE(acc, GT_QUOTIENT(row, (GT_OW) * (GT_OH)), GT_LINE_AT(row), GT_PIXEL_AT(row),    \
                 (g) * (GT_O) + (column), 1 GT_ARGS)
 
 #include "product_cuda.h"

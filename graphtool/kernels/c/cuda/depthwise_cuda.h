@@ -15,7 +15,8 @@
 #define GT_TAP ((GT_DW) * (GT_XW))
 #define GT_SHARED_TAPS (((GT_BW) - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) < (GT_BW) * (GT_KW) - 1)
 #endif
-#define GT_COLUMNS_READ (((GT_BW) - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1) /* that pixels share */
+/* Columns of the image that the pixels share. */
+#define GT_COLUMNS_READ (((GT_BW) - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1)
 #ifdef GT_PT
 #define GT_HIGH (GT_IH)
 #define GT_WIDE (GT_IW)

@@ -6,8 +6,8 @@
    this one defines:
 
    GT_GROUPED     how many products there are, GT_HEIGHT rows, GT_WIDTH columns of each
-   GT_DEPTH_RUNS GT_RUN the depth: so many runs, of so many numbers. In pairs of rows a run begins with a
-                  pair of its own
+   GT_DEPTH_RUNS GT_RUN  the depth: so many runs, of so many numbers. In pairs of rows a run
+                  begins with a pair of its own
    GT_OPERAND(g)     the left operand of product g, GT_PANELS(g) its panels
    GT_ROW(row)    where in the left operand a row begins, GT_OFFSET(run, at) what there is to add
    GT_SEEN(row, run, at)  whether a number counts; left out: all do
@@ -63,8 +63,9 @@
 #endif
 /* The run that a place of the depth is in, in 32 bits where the depth fits. */
 #define GT_RUN_OF(k)                                                                              \
-    ((GT_DEPTH_RUNS) * (int64_t)GT_PADDED < INT32_MAX ? (int64_t)((uint32_t)(k) / (uint32_t)GT_PADDED)  \
-                                                : (k) / GT_PADDED)
+    ((GT_DEPTH_RUNS) * (int64_t)GT_PADDED < INT32_MAX                                             \
+         ? (int64_t)((uint32_t)(k) / (uint32_t)GT_PADDED)                                         \
+         : (k) / GT_PADDED)
 #define GT_CHUNKS (((GT_DEPTH_RUNS) * GT_PADDED + GT_CHUNK * GT_PER - 1) / (GT_CHUNK * GT_PER))
 #define GT_BUFFER (GT_ROWS * GT_PITCH_A + GT_LINES_B * GT_PITCH_B)
 #define GT_AHEAD (GT_ROWS > 64 ? 3 : 4)
@@ -126,7 +127,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_
 #else
         const float *x = GT_OPERAND(g);
         const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
-        const int inside = row + r < (GT_HEIGHT) && run < (GT_DEPTH_RUNS) && GT_SEEN(row + r, run, at);
+        const int inside =
+            row + r < (GT_HEIGHT) && run < (GT_DEPTH_RUNS) && GT_SEEN(row + r, run, at);
         gt_copy_4(a + r * GT_PITCH_A + word,
                   inside ? x + GT_ROW(row + r) + GT_OFFSET(run, at) : x, inside ? 4 : 0);
 #endif
