@@ -48,6 +48,7 @@ def test_equal_to_division(strict: bool, flags: list[str], tmp_path: Path) -> No
         usual = ~((np.abs(want) < 2.0 ** -100) & (want != 0))
         np.testing.assert_array_equal(got[usual], want[usual])
         np.testing.assert_allclose(got, want, rtol=2e-7)
+        np.testing.assert_array_equal(np.signbit(got[:2]), np.signbit(want[:2]))
 
 
 @pytest.mark.parametrize("divisor", [2.0, 0.25, 0.0, np.inf, 1e-35, 1e35])

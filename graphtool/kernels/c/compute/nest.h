@@ -40,12 +40,12 @@ GT_INLINE int64_t gt_floormod(int64_t a, int64_t b) { return a % b + (a % b < 0 
 
 /* x / s for a constant s, with its inverse r. A fused multiply-add knows what x·r lacks, so that
    the result is the quotient as division rounds it, but where it is subnormal; it takes a fifth of
-   the time. Of infinity the remainder is NaN. */
+   the time. x·r is the result where the remainder would spoil it: of infinity it is NaN, of -0 0. */
 GT_INLINE float gt_over_f32(float x, float s, float r)
 {
 #if (defined __FMA__ || defined __ARM_FEATURE_FMA) && !defined GT_IN_ORDER
     const float q = x * r, y = __builtin_fmaf(__builtin_fmaf(-q, s, x), r, q);
-    return y == y ? y : q;
+    return __builtin_islessgreater(y, 0.0f) ? y : q;
 #else
     (void)r;
     return x / s;
