@@ -8,7 +8,6 @@ import os
 from typing import TYPE_CHECKING
 
 from graphtool.cli import terminal
-from graphtool.machines import cores
 
 if TYPE_CHECKING:
     from graphtool.io.manifest_rows import Manifest
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 def note_of_threads(m: Manifest, threads: int | None) -> None:
     """A note if a run uses fewer threads than it has work for, and why; `threads` is the number
     that the user asks for, None if this is left open."""
+    from graphtool.machines import cores
     if why := shortage(m, threads, cores(), os.cpu_count() or 1):
         terminal.note(why)
 

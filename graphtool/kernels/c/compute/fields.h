@@ -5,8 +5,14 @@
 
 #include "prelude.h"
 
-GT_INLINE uint8_t gt_field4(const GT_GLOBAL uint8_t *x, int64_t i) { return x[i >> 1] >> (i & 1) * 4 & 15; }
-GT_INLINE uint8_t gt_field2(const GT_GLOBAL uint8_t *x, int64_t i) { return x[i >> 2] >> (i & 3) * 2 & 3; }
+GT_INLINE uint8_t gt_field4(const GT_GLOBAL uint8_t *x, int64_t i)
+{
+    return x[i >> 1] >> (i & 1) * 4 & 15;
+}
+GT_INLINE uint8_t gt_field2(const GT_GLOBAL uint8_t *x, int64_t i)
+{
+    return x[i >> 2] >> (i & 3) * 2 & 3;
+}
 
 #if !defined __CUDACC__ && !defined __OPENCL_VERSION__
 typedef uint8_t gt_b16 __attribute__((vector_size(16), may_alias));

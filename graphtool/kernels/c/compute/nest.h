@@ -40,7 +40,7 @@ GT_INLINE int64_t gt_floormod(int64_t a, int64_t b) { return a % b + (a % b < 0 
 
 /* x / s for a constant s, with its inverse r. A fused multiply-add knows what x·r lacks, so that
    the result is the quotient as division rounds it, but where it is subnormal; it takes a fifth of
-   the time. x·r is the result where the remainder would spoil it: of infinity it is NaN, of -0 0. */
+   the time. Where the remainder would spoil it (NaN of infinity, 0 of -0), x·r is the result. */
 GT_INLINE float gt_over_f32(float x, float s, float r)
 {
 #if (defined __FMA__ || defined __ARM_FEATURE_FMA) && !defined GT_IN_ORDER

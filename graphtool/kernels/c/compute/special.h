@@ -60,7 +60,8 @@ GT_INLINE float gt_polygamma_f32(float n, float x) { return (float)gt_polygamma_
 GT_INLINE double gt_erf_inv_f64(double x)
 {
     const double a = 0.147, pi = 3.14159265358979323846, magnitude = fabs(x);
-    if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign((double)INFINITY, x) : (double)GT_NAN;
+    if (!(magnitude < 1.0))
+        return magnitude == 1.0 ? copysign((double)INFINITY, x) : (double)GT_NAN;
     if (x == 0.0) return x;
     const double tail = log1p(-x * x), b = 2.0 / (pi * a) + 0.5 * tail;
     double y = sqrt(sqrt(b * b - tail / a) - b);
