@@ -207,7 +207,8 @@ static inline size_t gt_offset_of(gt_address at)
 static inline int gt_on_device(const void *pointer)
 {
     const gt_address at = (gt_address)(uintptr_t)pointer;
-    return (at & GT_UPPER) && gt_piece_of(at) < gt_opencl.count && gt_opencl.pieces[gt_piece_of(at)];
+    return (at & GT_UPPER) && gt_piece_of(at) < gt_opencl.count
+        && gt_opencl.pieces[gt_piece_of(at)];
 }
 
 static inline gt_address gt_driver_alloc(size_t bytes)
@@ -272,7 +273,7 @@ static inline void gt_driver_launch(void **kernel, const char *name, int64_t tea
     for (int i = 0; i < count; i++) {
         const gt_address address = (gt_address)values[i];
         if (i >= pointers) {
-            GT_ASK(clSetKernelArg, *kernel, at++, index, &values[i]); /* the lower bytes are first */
+            GT_ASK(clSetKernelArg, *kernel, at++, index, &values[i]); /* lower bytes are first */
             continue;
         }
         const uint64_t offset = gt_offset_of(address);
