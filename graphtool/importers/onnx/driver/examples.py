@@ -104,7 +104,7 @@ def _boxes(*_: Any) -> Examples:
 
 
 def _same_elements(xs: Sequence[Any], *_: Any) -> Examples:
-    count = xs[1].shape[0]
+    count = xs[1].shape[0] if len(xs) > 1 else 0  # in opset 1 the shape is an attribute
     return {1: (product(xs[0].shape), *(1,) * (count - 1))} if isinstance(count, int) and count \
         else {}
 
