@@ -16,7 +16,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "of wider or much narrower vectors cannot read them. Run the passes again with "
                "select{march=TARGET}, or build from the graph as it was before them."),
     "GT2005": ("a size without an upper bound",
-               "Compiled code allocates nothing in a run, so it must know how large everything can "
+               "Compiled code allocates no results in a run, so it must know how large they can "
                "get. Import an ONNX model again with a bound for the size that the error names: "
                "--dynamic NAME=0..MOST. In a torch model, tell torch.export how large the result "
                "gets, by torch._check(y.shape[0] <= MOST); repeat_interleave also takes "
