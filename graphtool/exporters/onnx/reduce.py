@@ -136,6 +136,17 @@ def _geometry(window: Any, strides: Any, padding: Any, dilation: Any) -> dict[st
             "pads": [p[0] for p in padding] + [p[1] for p in padding]}
 
 
+def _is_max_pool(x: Ref, attrs: Any) -> bool:
+    """Whether a window over all axes is that of a MaxPool which onnxruntime has."""
+    strides, padding, base, _ = conv_defaults(len(x.shape), attrs["strides"], attrs["padding"],
+                                              attrs["base_dilation"], attrs["window_dilation"])
+    window = attrs["window"]
+    batch = [(v[0], v[1]) for v in (window, strides, padding)] if len(x.shape) > 2 else []
+    return (attrs["kind"] == "max" and set(base) == {1} and x.type.dtype.bits != 16
+            and batch == [(1, 1), (1, 1), ((0, 0), (0, 0))]
+            and _pooled(x, window[2:], padding[2:]))
+
+
 @form("reduce_window")
 def reduce_window(w: Writer, node: Node, x: Ref) -> Any:
     """MaxPool for a maximum over spatial axes; else a reduction of slices, axis by axis."""
@@ -144,9 +155,7 @@ def reduce_window(w: Writer, node: Node, x: Ref) -> Any:
                                                      attrs["padding"], attrs["base_dilation"],
                                                      attrs["window_dilation"])
     window, kind = attrs["window"], attrs["kind"]
-    batch = [(v[0], v[1]) for v in (window, strides, padding)] if len(x.shape) > 2 else []
-    if kind == "max" and set(base) == {1} and batch == [(1, 1), (1, 1), ((0, 0), (0, 0))] \
-            and _pooled(x, window[2:], padding[2:]) and x.type.dtype.bits != 16:
+    if _is_max_pool(x, attrs):
         return w.restate(lambda x: o.max_pool(x, window=window[2:], strides=strides[2:],
                                               padding=padding[2:], dilation=dilation[2:]), [x])
     return w.restate(lambda x: _windows(x, kind, window, strides, padding, base, dilation), [x])
@@ -164,7 +173,21 @@ def _windows(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: A
     return x
 
 
-@form("arg_reduce_window", "extreme_tap", "unpool")
+@form("arg_reduce_window")
+def arg_reduce_window(w: Writer, node: Node, x: Ref) -> Any:
+    """The second result of MaxPool, which are row-major indices in x as ours; else by slices."""
+    attrs = node.attrs
+    if not _is_max_pool(x, attrs) or x.type.dtype not in (
+            dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint8):
+        return by_taps(w, node, x)
+    shape = conv_defaults(len(x.shape), *(attrs[name] for name in (
+        "strides", "padding", "base_dilation", "window_dilation")))
+    strides, padding, _, dilation = (row[2:] for row in shape)
+    return w("MaxPool", x, outputs=2, **_geometry(attrs["window"][2:], strides, padding,
+                                                  dilation))[1]
+
+
+@form("extreme_tap", "unpool")
 def by_taps(w: Writer, node: Node, x: Ref, *taps: Ref) -> Any:
     """What ONNX lacks of windows, by slices."""
     takes(all(isinstance(d, int) for d in x.shape))

@@ -81,3 +81,22 @@ def test_what_is_read_between_the_nodes_of_an_operator_stays() -> None:
     after = simpler(model)
     assert node_counts(after) == {"ReduceL2": 1, "Add": 1}
     apart(model, after, {"x": 300 * feed(model, {"N": 4})["x"]}, 1e-6)
+
+
+def test_positions_whose_maxima_nobody_reads_are_written() -> None:
+    """A window of one, by which torch's exporter finds where a plane begins: its maxima are x."""
+    nodes = [helper.make_node("MaxPool", ["x"], ["m", "at"], kernel_shape=[2, 2], strides=[2, 2]),
+             helper.make_node("MaxPool", ["x"], ["same", "all"], kernel_shape=[1, 1]),
+             helper.make_node("ReduceMin", ["all", "axes"], ["first"]),
+             helper.make_node("Sub", ["at", "first"], ["y"])]
+    shape = [1, 2, "H", 6]
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("m", onnx.TensorProto.FLOAT, None),
+         helper.make_tensor_value_info("y", onnx.TensorProto.INT64, None)],
+        [onnx.numpy_helper.from_array(np.array([2, 3]), "axes")]),
+        opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    after = simpler(model)
+    assert node_counts(after).total() <= 4
+    for h in (4, 10):
+        apart(model, after, feed(model, {"H": h}), 1e-6)
