@@ -153,7 +153,7 @@ class IndexChecks:
         if node.op.movement & (Movement.ONCE | Movement.REPEATS):
             return self.span(node.inputs[0], depth - 1,
                              column if node.op is o.broadcast else None)
-        if node.op is o.cast and (span := self.clamped(node.inputs[0])) is not OPEN:
+        if Trait.CONVERTS in node.op.traits and (span := self.clamped(node.inputs[0])) is not OPEN:
             return span
         if node.op.span is None:
             return OPEN

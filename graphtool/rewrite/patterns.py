@@ -60,12 +60,12 @@ def unrounded(look: Look) -> Look:
     other places anyway."""
     def narrow(x: Operand, dtype: DType) -> Operand | None:
         node = look(x) if isinstance(x, Value) else None
-        widened = node.inputs[0] if node is not None and node.op is o.cast else None
+        widened = node.inputs[0] if node is not None and Trait.CONVERTS in node.op.traits else None
         return widened if isinstance(widened, Value) and widened.type.dtype is dtype else None
 
     def at(v: Value) -> Node | None:
         node, dtype = look(v), v.type.dtype
-        if node is None or node.op is not o.cast or not dtype.is_narrow:
+        if node is None or Trait.CONVERTS not in node.op.traits or not dtype.is_narrow:
             return node
         wide = look(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
         if wide is None or wide.op not in (o.mul, o.div) or (

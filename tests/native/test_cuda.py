@@ -5,7 +5,6 @@ its loader.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,14 @@ from tests.lower.compiling import compiled, faults, merged, optimised
 from tests.native.cuda.models import (
     LOOPS,
     MODELS,
+    ON_THE_DRIVER,
     RNG,
     inputs_of,
     module,
 )
 from tests.passes.pass_samples import SAMPLES
 
-pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
-              pytest.mark.compiled,  # each test has the driver, which is compiled
-              pytest.mark.usefixtures("device")]
+pytestmark = ON_THE_DRIVER
 
 
 @pytest.mark.part(2)

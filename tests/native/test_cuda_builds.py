@@ -24,15 +24,14 @@ from tests.lower.compiling import faults, merged, optimised
 from tests.native.cuda import folder
 from tests.native.cuda.models import (
     LOOPS,
+    ON_THE_DRIVER,
     a_step,
     inputs_of,
     module,
     value,
 )
 
-pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
-              pytest.mark.compiled,  # each test has the driver, which is compiled
-              pytest.mark.usefixtures("device")]
+pytestmark = ON_THE_DRIVER
 
 STEPS = [18, pytest.param(6, marks=pytest.mark.slow)]  # one case of so many, by the real compilers
 

@@ -26,6 +26,7 @@ from graphtool.report import profile
 from graphtool.train.model import TrainModel
 from tests.lower.compiling import faults
 from tests.native.cuda.models import (
+    ON_THE_DRIVER,
     RNG,
     a_step,
     inputs_of,
@@ -33,9 +34,7 @@ from tests.native.cuda.models import (
     value,
 )
 
-pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
-              pytest.mark.compiled,  # each test has the driver, which is compiled
-              pytest.mark.usefixtures("device")]
+pytestmark = ON_THE_DRIVER
 
 
 def test_a_second_run_is_one_launch(device: ctypes.CDLL, tmp_path: Path) -> None:

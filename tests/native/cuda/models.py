@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 from typing import Any
 
 import numpy as np
+import pytest
 
 from graphtool import dtypes
 from graphtool import ops as o
@@ -17,6 +19,11 @@ from tests.cases import CASES
 from tests.passes.pass_samples import module as traced
 from tests.passes.pass_samples import values
 
+ON_THE_DRIVER = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+    pytest.mark.compiled,  # each test has the driver, which is compiled
+    pytest.mark.usefixtures("device")]
+"""The marks of tests that run kernels on the driver of the tests."""
 RNG = np.random.default_rng(7)
 N = symbol("N", 0, 64)
 # ops of communication: only kernels compute these, with no text in CUDA

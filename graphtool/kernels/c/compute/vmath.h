@@ -254,25 +254,34 @@ GT_INLINE float gt_atan_f32(float x)
 /* ---- in double, rounded once: 0.6 ULP ---- */
 
 #ifndef GT_NO_DOUBLE
-/* log(1 + y) for y >= 0, to 2e-9 of itself: 1 + y = m·2ᵉ with m in [√½, √2), log m by s = (m - 1) /
-   (m + 1), and what rounding 1 + y has lost. Infinity and NaN are the caller's. */
-GT_INLINE double gt_log1p_wide(double y)
+/* The m in [√½, √2) and the whole e with x = m·2ᵉ, for a normal x > 0. */
+GT_INLINE double gt_parted_f64(double x, double *e)
 {
-    const double u = 1.0 + y, lost = (y - (u - 1.0)) / u, magic = 4503599627370496.0; /* 2⁵² */
+    const double magic = 4503599627370496.0; /* 2⁵² */
     const uint64_t root = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
     uint64_t bits, whole;
-    memcpy(&bits, &u, sizeof bits);
+    memcpy(&bits, &x, sizeof bits);
     bits += one - root;
     /* the exponent, from 1023 on, becomes a double in the low bits of 2⁵² */
     memcpy(&whole, &magic, sizeof whole);
     whole |= bits >> 52;
     bits = (bits & 0x000fffffffffffff) + root;
-    double e, m;
-    memcpy(&e, &whole, sizeof e);
+    double m;
     memcpy(&m, &bits, sizeof m);
+    memcpy(e, &whole, sizeof *e);
+    *e -= magic + 1023.0;
+    return m;
+}
+
+/* log(1 + y) for y >= 0, to 2e-9 of itself: 1 + y = m·2ᵉ with m in [√½, √2), log m by s = (m - 1) /
+   (m + 1), and what rounding 1 + y has lost. Infinity and NaN are the caller's. */
+GT_INLINE double gt_log1p_wide(double y)
+{
+    const double u = 1.0 + y, lost = (y - (u - 1.0)) / u;
+    double e, m = gt_parted_f64(u, &e);
     const double s = (m - 1.0) / (m + 1.0), t = s * s;
     const double p = (((t / 9.0 + 1.0 / 7.0) * t + 1.0 / 5.0) * t + 1.0 / 3.0) * t;
-    return (e - magic - 1023.0) * 0.69314718055994531 + 2.0 * (p * s + s) + lost;
+    return e * 0.69314718055994531 + 2.0 * (p * s + s) + lost;
 }
 
 GT_INLINE float gt_asinh_f32(float x)
@@ -322,23 +331,15 @@ GT_INLINE float gt_asin_f32(float x)
 /* |x|^y as 2^(y·log₂|x|), 0.53 ULP: log m of |x| = m·2ᵉ as in gt_log1p_wide */
 GT_INLINE float gt_raised_f32(float x, float y)
 {
-    const double d = fabsf(x), magic = 4503599627370496.0; /* 2⁵² */
-    const uint64_t root = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
+    const double d = fabsf(x);
+    double e, m = gt_parted_f64(d, &e);
     uint64_t bits, whole;
-    memcpy(&bits, &d, sizeof bits);
-    bits += one - root;
-    memcpy(&whole, &magic, sizeof whole);
-    whole |= bits >> 52;
-    bits = (bits & 0x000fffffffffffff) + root;
-    double e, m;
-    memcpy(&e, &whole, sizeof e);
-    memcpy(&m, &bits, sizeof m);
     const double s = (m - 1.0) / (m + 1.0), t = s * s;
     double p = 0.11792586377543285;
     p = p * t + 0.14268579396850237;
     p = p * t + 0.20000168692623446;
     p = p * t + 0.33333332818283984;
-    double l = 2.8853900817779268 * (p * t * s + s) + (e - magic - 1023.0);
+    double l = 2.8853900817779268 * (p * t * s + s) + e;
     l = gt_choose_f64(d < GT_INFINITY, l, d);
     l = gt_choose_f64(d > 0.0, l, gt_choose_f64(d == 0.0, -GT_INFINITY, l));
     double w = y * l;
