@@ -30,6 +30,7 @@ def run_compiler(command: Sequence[str], folder: Path) -> subprocess.CompletedPr
     named = command[command.index("-o") + 1] if "-o" in command else "/dev/null"
     with tempfile.TemporaryDirectory() as apart:
         output = Path(apart) / "nothing" if named == "/dev/null" else folder / named
+        output.unlink(missing_ok=True)  # a library that is loaded keeps the file that it has
         if objects.get(key, output):
             output.chmod(0o755)
             return subprocess.CompletedProcess(list(command), 0, "", "")
