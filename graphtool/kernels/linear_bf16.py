@@ -16,14 +16,16 @@ from graphtool.kernels.kit import (
 from graphtool.kernels.linear_q8 import (
     HOOK, OPERANDS, SIZES, areas, depth_of, emitted, infer, lowered, meaning_of)
 
+PART = 8 * 16 * 2  # pairs of bfloat16 in a part of a panel, for each lane
 MACROS = (*SIZES, *literals(DEPTH="rows of x that are rounded together"))
-POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and for a panel, in "
-                                       "bfloat16", ("t",), writes=True))
+POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and two parts of a "
+                                       "panel, in bfloat16, and for the sums of the rows",
+                                       ("t",), writes=True))
 
 
 def _floats(depth: int, columns: int, lanes: int) -> int:
     """The size of a thread's memory in floats."""
-    return (depth + 2 * lanes) * -(-columns // 32) * 16
+    return 2 * PART * lanes + -(-depth // 32) * 32 * 2 * lanes + depth * -(-columns // 32) * 16
 
 
 def meaning(t: Instance) -> None:
