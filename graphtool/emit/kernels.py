@@ -41,19 +41,21 @@ def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
     return [c for name, c in dims.items() if name in used]
 
 
-def parameters(kernel: Kernel, dims: Mapping[str, str], language: Language) -> list[str]:
-    """The declarations of a kernel's parameters behind those of its part: the worker if it has
-    phases, buffers such as `const float *x`, then sizes."""
+def parameters(kernel: Kernel, dims: Mapping[str, str], language: Language,
+               buffer: str = "{pointer}{name}") -> list[str]:
+    """The declarations of what a kernel hands on behind its part: the worker if it has phases,
+    buffers such as `const float *x`, each as `buffer`, then sizes."""
     who = language.workers
     return [*([f"{who.type}{who.name}"] if phased(kernel) else []),
-            *(language.buffer.format(pointer=pointer_type(p, language), name=p.name)
+            *(buffer.format(pointer=pointer_type(p, language), name=p.name)
               for p in kernel.params),
             *(f"{language.size} {d}" for d in kernel_dims(kernel, dims))]
 
 
 def signature(name: str, kernel: Kernel, dims: Mapping[str, str], language: Language) -> str:
     """The head of a kernel: its part of the work, then its parameters."""
-    params = ", ".join((*language.workers.params, *parameters(kernel, dims, language)))
+    params = ", ".join((*language.workers.params,
+                        *parameters(kernel, dims, language, language.buffer)))
     return language.kernel.format(name=f"{name}_{kernel.name}", params=params)
 
 
@@ -250,7 +252,7 @@ class Kernels:
         """
         it = self.language
         indices = "".join(f", {it.size} {s.name}" for s in hook.indices)
-        acc = it.pointer.format(const="const ", type=it.type(hook.dtype)) + f"{it.restrict} acc"
+        acc = it.own.format(const="const ", type=it.type(hook.dtype)) + f"{it.restrict} acc"
         head = it.function.format(name=f"{stem}_{hook.name}",
                                   params=f"{acc}{indices}, {it.size} count{params}")
         with w.block(f"{head}\n{{"):

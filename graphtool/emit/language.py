@@ -178,12 +178,12 @@ class Language:
     needs: those whose pattern occurs in it. `settings` are the lines before all else.
 
     `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
-    type of one to elements of `{type}`, `{const}` being `const ` or nothing. A kernel's parameter
-    `{name}` for a buffer is `buffer`, from which the line `bind` makes the pointer. `size` is the
-    type of indices, and `small` that of kernels whose indices fit 32 bits; `pieces` says how a
-    worker takes several elements at once. `types` has the spelling of element types, and `scalars`
-    that of scalar functions, where it is not C's; `forms` are the rules by which expressions take
-    forms that this language's compilers prefer.
+    type of one to elements of `{type}`, `{const}` being `const ` or nothing, and `own` that of one
+    to a worker's own memory. A kernel's parameter `{name}` for a buffer is `buffer`, from which the
+    line `bind` makes the pointer. `size` is the type of indices, and `small` that of kernels whose
+    indices fit 32 bits; `pieces` says how a worker takes several elements at once. `types` has the
+    spelling of element types, and `scalars` that of scalar functions, where it is not C's; `forms`
+    are the rules by which expressions take forms that this language's compilers prefer.
 
     `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
     `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements.
@@ -202,6 +202,7 @@ class Language:
     kernel: str = "void {name}({params})"
     function: str = "static void {name}({params})"
     pointer: str = "{const}{type} *"
+    own: str = "{const}{type} *"
     buffer: str = "{pointer}{name}"
     bind: str = ""
     restrict: str = "restrict"

@@ -1,8 +1,8 @@
 """OpenCL C 1.2: a work-group is a team, and the C around the kernels asks libOpenCL for all else.
 
-No kernel has a text of its own here, so ops become loops by their definitions. The driver compiles
-the text where it runs, so that one file has all of it. A buffer is handed over as the handle of a
-piece of memory and the place in it. The scalar functions are C's.
+Products and convolutions of floats have texts; other ops become loops by their definitions. The
+driver compiles the text where it runs, so that one file has all of it. A buffer is handed over as
+the handle of a piece of memory and the place in it. The scalar functions are C's.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ OPENCL = register(Language(
     buffer="__global char *{name}_memory, ulong {name}_place",
     bind="{pointer}{name} = ({pointer})({name}_memory + {name}_place);",
     workers=Workers(
+        args=("(int64_t)get_group_id(0)", "(int64_t)get_num_groups(0)"),
         outer=Share(first="({size})get_group_id(0)", step="({size})get_num_groups(0)"),
         inner=Share(first="({size})get_local_id(0)", step="GT_TEAM", before=_MEET, after=_MEET,
                     reduce=("if (get_local_id(0) > 0) {acc} = {zero};",

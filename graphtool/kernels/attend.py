@@ -271,7 +271,7 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
     equal shares. A few queries are multiplied without tiles, so there is nothing to choose.
     """
     if target.devices:
-        unit = device.unit(rules)
+        unit = device.unit(target, rules)
         fits = 0 < s.d <= LONGEST and 0 < s.v <= LONGEST and s.keys is not dtypes.int8
         return [ATTEND.plan(keys=0, nv=1, rows=1, **unit)
                 ] if fits and unit["unit"] != device.FMA else []

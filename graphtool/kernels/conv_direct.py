@@ -229,8 +229,8 @@ def of_floats(s: Conv) -> bool:
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels, and which loop is the outer one."""
-    if target.devices and not all_bfloat16(s, target):
-        return [DIRECT.plan(nv=device.columns(s, target), **device.unit(rules))]
+    if target.grid and not all_bfloat16(s, target):
+        return [DIRECT.plan(nv=device.columns(s, target), **device.unit(target, rules))]
     pairs = bf16_plans(s, target, rules) if all_bfloat16(s, target) else []
     pairs = [p for p in pairs if rules.allows(assumed_by_pairs(s, p)) and not rules.in_order]
     return [] if pairs else _plans(DIRECT, s, target)
@@ -300,5 +300,6 @@ SERVES = (
 
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
-             touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
+             touches, grain="shares", teams=teams,
+             languages={"c": ".h", "cuda": "_cuda.h", "opencl": "_opencl.h"}),
     {"conv_direct": lower, "conv_bf16": partial(lower, pairs=True)}, reads, serves=SERVES))

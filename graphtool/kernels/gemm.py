@@ -174,8 +174,8 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     left operand is kept in a cache."""
     if all_bfloat16(s, target) and not rules.in_order:
         return []
-    if target.devices:
-        return [_on_device(GEMM, s, target, device.unit(rules))]
+    if target.grid:
+        return [_on_device(GEMM, s, target, device.unit(target, rules))]
     if s.zeros:  # the panels are shared by several products
         return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
     kept: list[dict[str, int]] = [{}]
@@ -284,5 +284,5 @@ SERVES = (
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
              ("b", "m", "n"), touches, grain="shares",
-             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
+             languages={"c": ".h", "cuda": "_cuda.h", "opencl": "_opencl.h"}, teams=teams),
     {"gemm": lower, "gemm_bf16": partial(lower, pairs=True)}, reads, serves=SERVES))

@@ -117,8 +117,8 @@ for _row in (
              multiprocessors=count, roof=roof, **_GPU_FACTS)
       for arch, (title, count, roof) in _GPUS.items()),
     # the roof is nominal: OpenCL does not say what a device can do
-    Target("opencl", "devices of OpenCL 1.2", 1, 4, 4, multiprocessors=32, language="opencl",
-           mhz=1000, roof=_roof(1, 1, 1, 1, 100)),
+    Target("opencl", "devices of OpenCL 1.2", 1, 4, 16, registers=96, multiprocessors=32,
+           language="opencl", mhz=1000, roof=_roof(1, 1, 1, 1, 100)),
     Target("cuda", "GPUs of NVIDIA, from Ampere on", 32, 4, 2, devices=tuple(_GPUS),
            multiprocessors=_GPUS[80][1], roof=_GPUS[80][2], **_GPU_FACTS),
 ):

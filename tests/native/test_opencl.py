@@ -82,6 +82,45 @@ def test_each_kind_of_nest(tmp_path: Path) -> None:
         assert not faults(model(**xs), interp.run(m, xs))
 
 
+def conv(x: Any, filters: int, window: int, groups: int = 1, **how: Any) -> Any:
+    """A convolution with a bias and a relu in its hook."""
+    w = weights(x, filters, x.shape[1] // groups, window, window)
+    return o.relu(o.conv(x, o.cast(w, dtype=x.dtype), groups=groups, **how))
+
+
+def products(x: Any, h: Any, b: Any, image: Any) -> tuple[Any, ...]:
+    """What product_opencl.h computes: x is f32[N, 24], h f16[N, 24], b bf16[9, 8], image
+    f32[2, 12, 9, 11]."""
+    w = weights(x, 3, 24, 17)
+    wide = o.broadcast(o.reshape(x, shape=(1, *x.shape)), shape=(3, *x.shape))
+    return (
+        o.relu(o.linear(x, weights(x, 70, 24), weights(x, 70))),
+        o.linear(x, weights(x, 5, 24), None), o.matmul(wide, w),
+        o.matmul(o.transpose(x, perm=(1, 0)), o.linear(x, weights(x, 40, 24), None)),
+        o.linear(h, o.cast(weights(x, 20, 24), dtype=h.dtype), None),
+        o.linear(b, o.cast(weights(x, 33, 8), dtype=b.dtype), None),
+        conv(image, 40, 3, padding=((1, 1), (1, 1))), conv(image, 7, 1, strides=(2, 2)),
+        conv(image, 16, 3, 4, padding=((0, 2), (1, 0)), strides=(2, 1)),
+        conv(image, 12, 3, padding=((4, 4), (4, 4)), rhs_dilation=(4, 4)),
+        conv(o.cast(image, dtype=dtypes.float16), 20, 2))
+
+
+def test_products_are_tiles(tmp_path: Path) -> None:
+    """Odd sizes, one row and none, numbers of 16 bits, and images with padding that is not in
+    memory; one of infinities keeps them."""
+    types = [TensorType(dtypes.float32, (N, 24)), TensorType(dtypes.float16, (N, 24)),
+             TensorType(dtypes.bfloat16, (9, 8)), TensorType(dtypes.float32, (2, 12, 9, 11))]
+    graph = trace(products, types, ["x", "h", "b", "image"])
+    m = Module(graph, tuple(f"y{i}" for i in range(11)), {"N": Symbol("N", 0, 64)})
+    model = runtime.load(graphtool.build(m, tmp_path / "b", assume="nothing", **TARGET))
+    text = (tmp_path / "b" / "net_kernels0.cl").read_text()
+    assert text.count("define GT_NAME") == 12
+    for n in (33, 1, 0):
+        xs = values_of(m, n)
+        xs["image"][0, 0, 4, 4], xs["x"][:1, :1] = np.inf, np.nan
+        assert not faults(model(**xs), interp.run(m, xs))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(32))
 def test_ops(part: int, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ UNIT = Parameter("unit", "how a device multiplies float32: 1: each number as two
 SLICES = Parameter("slices", "slices of the depth, whose sums are added afterwards; 0: it is whole",
                    0, most=64)
 _SLICE = 128  # no slice of the depth is shorter
+GROUP = 64  # workers of a group, as opencl.h has it
+_VECTORS = (4, 8, 16)  # floats of a vector
 FEW = 4  # up to so many rows are multiplied without tiles
 _UNITS = {PARTS: "parts", TF32: "tf32", FMA: "fma"}
 ROWS = Macro("ROWS", "literal", "rows of a block's tile, on a device", None)
@@ -39,8 +41,11 @@ MACROS = (
          {name: f"GT_UNIT_{name.upper()}" for name in _UNITS.values()}, default=None))
 
 
-def unit(rules: Rules) -> dict[str, int]:
-    """The parameter by which float32 is multiplied: numbers in parts lose infinities."""
+def unit(target: Target, rules: Rules) -> dict[str, int]:
+    """The parameter by which float32 is multiplied: numbers in parts lose infinities. A device
+    without a matrix unit has no choice."""
+    if not target.devices:
+        return {}
     if rules.precision == "high":
         return {"unit": TF32}
     return {"unit": PARTS if rules.allows("finite") else FMA}
@@ -59,7 +64,10 @@ def error(depth: int, plan: Plan) -> float:
 
 
 def columns(s: Conv | Product, target: Target) -> int:
-    """The width of a panel in warps."""
+    """The width of a panel in warps; without a matrix unit, the vector of sums of a worker."""
+    if not target.devices:
+        wide = s.n if isinstance(s, Product) else s.o // s.groups
+        return next((nv for nv in _VECTORS if wide <= nv), _VECTORS[-1])
     rows, wide = (s.m, s.n) if isinstance(s, Product) else (s.n * s.h * s.w, s.o // s.groups)
     few = s.batch if isinstance(s, Product) else s.groups
     few *= -(-rows // 64) * -(-wide // 64)
@@ -68,7 +76,7 @@ def columns(s: Conv | Product, target: Target) -> int:
 
 def slices(s: Product, nv: int, target: Target) -> int:
     """Slices of the depth, so that each multiprocessor has a tile; 0 if it is whole."""
-    if s.batch != 1 or s.across:
+    if not target.devices or s.batch != 1 or s.across:
         return 0
     tiles = -(-s.n // (nv * target.lanes)) * (1 if s.m <= FEW else -(-s.m // 32))
     wanted = target.multiprocessors * (4 if s.m <= FEW else 1) // tiles
@@ -79,10 +87,12 @@ def slices(s: Product, nv: int, target: Target) -> int:
 def tile(target: Target, rows: Dim, columns: Dim, groups: Dim, nv: int, half: bool,
          how: int, few: int = FEW) -> dict[str, MacroValue]:
     """The macros of a tile for so many rows and columns; none for targets without a device. Up to
-    `few` rows there is no tile."""
-    if not target.devices:
+    `few` rows there is no tile of a matrix unit; without such a unit each worker has some rows."""
+    if not target.grid:
         return {}
     most = bounds(rows)[1]
+    if not target.devices:
+        return {"ROWS": GROUP * (target.mr if most is None else max(1, min(target.mr, most)))}
     own: dict[str, MacroValue] = {} if half else {"UNIT": unit_name(how)}
     if most is not None and most <= 32:
         return {"ROWS": most if most <= few else 16 if most <= 16 else 32, **own}

@@ -149,7 +149,7 @@ def _in_memory(goal: Goal, x: Tracer, window: Any, padding: Any) -> bool:
     """Whether the padding is part of what the kernel reads. Kernels of a device read zeros without
     it, which saves the launch that writes it."""
     sizes = (*x.shape[1:3], *(p for pair in padding for p in pair))
-    if not goal.target.devices or not x.dtype.is_float or not all(
+    if not goal.target.grid or not x.dtype.is_float or not all(
             isinstance(d, int) and d >= 0 for d in sizes):
         return True
     whole = tuple(d + sum(pair) for d, pair in zip(x.shape[1:3], padding, strict=True))

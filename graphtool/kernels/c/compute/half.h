@@ -12,8 +12,6 @@
 #include <arm_neon.h>
 #endif
 
-#define GT_BFLOAT16 1
-#define GT_FLOAT16 2
 #define GT_STAGE 128 /* numbers of a row that are widened together */
 #define GT_TALLEST 16 /* rows of a register tile at most */
 

@@ -129,6 +129,9 @@ GT_INLINE uint32_t gt_bits_of_float(float x)
     return bits;
 }
 
+#define GT_BFLOAT16 1 /* types of 16 bits, for GT_HALF */
+#define GT_FLOAT16 2
+
 /* Half precision is kept in a uint16_t. The conversions are branch-free, so loops vectorise; their
    choices are spelled out in bits, or short rows would jump at each element. */
 

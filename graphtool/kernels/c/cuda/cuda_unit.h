@@ -13,8 +13,6 @@
 #include "cuda.h"
 #include "prelude.h"
 
-#define GT_BFLOAT16 1 /* types of 16 bits */
-#define GT_FLOAT16 2
 #define GT_UNIT_FMA 0 /* ways to multiply floats */
 #define GT_UNIT_TF32 1
 #define GT_UNIT_PARTS 2
