@@ -32,7 +32,7 @@ def shortage(m: Manifest, threads: int | None, allowed: int, processors: int) ->
     worth = 1 + work // least if isinstance(work, int) else processors + (threads or 0)
     wanted = min(worth, threads or allowed)
     if wanted > most:
-        remedy = ("build it without --no-openmp" if "-fopenmp" not in m.flags else
+        remedy = (f"build it without --threads-by {m.threads.by}" if m.threads.by != "pool" else
                   f"build it with --threads {wanted}, or without --threads, to use all")
         return f"this build uses {most} of {wanted} threads: {remedy}"
     if threads is not None and wanted > allowed:

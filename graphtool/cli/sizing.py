@@ -56,7 +56,7 @@ def _measured(source: str, how: LoweringOptions, importing: Importing, cc: str |
     from graphtool.emit.names import c_name
     from graphtool.report import size as report
     how = sources.noted(how)
-    build = Build(**{f.name: getattr(how, f.name) for f in fields(how)}, cc=cc, openmp=False)
+    build = Build(**{f.name: getattr(how, f.name) for f in fields(how)}, cc=cc, threads_by="none")
     if Path(source).is_dir():
         source, build = _kept(Path(source), build)
     name = build.name or c_name(source)

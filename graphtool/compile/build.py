@@ -16,13 +16,13 @@ from typing import Any
 
 from graphtool.compile.entries import entry_texts
 from graphtool.compile.lowering import LoweredFunction, check_fits, functions, keep
-from graphtool.compile.options import ENTRIES, LEVELS, MODEL, PROGRAM, TRAINING, Build
+from graphtool.compile.options import ENTRIES, KINDS, LEVELS, MODEL, PROGRAM, TRAINING, Build
 from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
 from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import digest
 from graphtool.emit.cuda import images
-from graphtool.emit.language import C, named
+from graphtool.emit.language import CALLER, C, named
 from graphtool.emit.project import README, Project, config_files, readme
 from graphtool.emit.shapes import shapes
 from graphtool.emit.single import single
@@ -70,10 +70,11 @@ def build(unit: LibraryUnit, out: Path, how: Build) -> Built:
         elif language.ending != C.ending:
             raise UsageError("GT2106", f"kernels in {language.title} are not compiled here",
                              where=target.name, hint="`graphtool emit` writes them")
+    check_pool(unit, how)
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         for target in unit.targets.values():
             beside.submit(_compiler, how, target)
-        lowered = functions(unit, how, journal=how.keep)
+        lowered = _functions(unit, how)
     for one in lowered.values():
         if one.read is None:  # a program from a file, lowered for a machine of its own
             check_fits(one, unit.target)
@@ -97,7 +98,8 @@ def emit(unit: LibraryUnit, out: Path, how: Build) -> dict[str, str]:
     how = how.fitted(unit.target)
     if named(unit.target.language).device:
         check_device(unit, how)
-    lowered = functions(unit, how)
+    check_pool(unit, how)
+    lowered = _functions(unit, how)
     texts = TEXTS[unit.kind](unit, lowered, how)
     with TemporaryDirectory(prefix="graphtool-emit-") as folder:
         work = Path(folder)
@@ -124,6 +126,24 @@ def check_device(unit: LibraryUnit, how: Build) -> None:
                          hint="build it for a processor: --target native")
 
 
+def check_pool(unit: LibraryUnit, how: Build) -> None:
+    """Raises UsageError GT2118 for what the threads of a caller's pool cannot run."""
+    what = (KINDS[unit.kind][0] if unit.kind in (TRAINING, LEVELS) else
+            unit.target.name if not named(unit.target.language).called else "")
+    if how.threads_by == CALLER and what:
+        raise UsageError("GT2118", f"--threads-by caller cannot go with {what}",
+                         hint="build a model for one level of a processor: --march x86-64-v3")
+
+
+def _functions(unit: LibraryUnit, how: Build) -> dict[str, LoweredFunction]:
+    """The functions of a unit, which know whose threads run them."""
+    lowered = functions(unit, how, journal=how.keep)
+    if how.threads_by == "pool":
+        return lowered
+    return {name: replace(f, program=replace(f.program, meta={
+        **f.program.meta, "threads": how.threads_by})) for name, f in lowered.items()}
+
+
 def _project_files(texts: Texts, common: Compiler, how: Build) -> dict[str, str]:
     """What other build systems read of the build, the README, and what a module of WebAssembly
     needs: a host cannot read a header."""
@@ -136,7 +156,7 @@ def _project_files(texts: Texts, common: Compiler, how: Build) -> dict[str, str]
 
 
 def _compiler(how: Build, target: Target) -> Compiler:
-    return find(how.cc, target, openmp=how.openmp, mpi=how.mpi)
+    return find(how.cc, target, threads=how.threads_by != "none", mpi=how.mpi)
 
 
 def _compilers(unit: LibraryUnit, texts: Texts, how: Build, debug: bool

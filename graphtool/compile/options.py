@@ -33,6 +33,7 @@ Pathlike = str | PathLike[str]
 Precision = Literal["strict", "default", "high", "fast"]
 Kernels = Literal["generated", "blas", "auto"]
 WeightsIn = Literal["file", "embed", "c"]
+ThreadsBy = Literal["pool", "caller", "none"]
 Objective = Literal["usual", "size", "speed"]
 Capture = Literal["export", "fx", "jax"]
 MODEL, PROGRAM, ENTRIES, TRAINING, LEVELS = "model", "program", "entries", "training", "levels"
@@ -264,8 +265,10 @@ class Build(LoweringOptions):
         False, "--single", kind=bool, refused={LEVELS: ONE_LEVEL},
         help="Write the C as two files, NAME.c and NAME.h, which one command compiles. With "
         "--weights embed or c the weights are in NAME.c too.")
-    openmp: bool = option(
-        True, "--openmp/--no-openmp", kind=bool, help="Whether to use threads, by OpenMP.")
+    threads_by: ThreadsBy = option(
+        "pool", "--threads-by", words=partial(get_args, ThreadsBy), help="Whose threads divide a "
+        "run. pool: the library's own, which sleep between runs. caller: those of the program, "
+        "whose pool NAME_run_on takes. none: one thread runs alone.")
     weights: WeightsIn = option(
         "file", "--weights", words=partial(get_args, WeightsIn), refused={TRAINING: _BUILT_IN},
         help="Where the weights go. file: a file that is read at run time. embed: into the "
@@ -299,7 +302,7 @@ class Build(LoweringOptions):
         """The target as the base class has it, with one thread if none are wanted."""
         from graphtool import target as targets
         target = Choosing.on_machine(self, target)  # slots: a dataclass has no super()
-        return target if self.openmp else targets.for_threads(target, 1)
+        return targets.for_threads(target, 1) if self.threads_by == "none" else target
 
     def fitted(self, target: Target) -> Build:
         """The options for a target without an operating system: the weights are constants of the
@@ -313,7 +316,7 @@ class Build(LoweringOptions):
             raise UsageError("GT2108", f"{target.name} has no operating system, which --exe, --mpi "
                                        "and --weights embed need", hint="leave them out: a library "
                              "and its header are made, and a board's project links them")
-        return replace(self, static=True, openmp=False, weights="c")
+        return replace(self, static=True, threads_by="none", weights="c")
 
     @property
     def weights_in(self) -> WeightsIn:

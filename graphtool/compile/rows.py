@@ -9,8 +9,8 @@ from typing import Any
 from graphtool.assume import of_numbers, strongest
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.interface import open_sizes
-from graphtool.emit.language import language_of
-from graphtool.emit.shares import own_bytes
+from graphtool.emit.language import CALLER, language_of
+from graphtool.emit.shares import is_shared, own_bytes
 from graphtool.io.manifest_rows import ThreadsRow
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
@@ -74,9 +74,9 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
 def threads_of(program: Program) -> ThreadsRow:
     """By which figures the library decides how many threads a run gets, and what each needs."""
     work, least = parallel_work(program)
-    alone = program.threads == 1 or all(k.serial for k in program.kernels)
-    memory = 0 if alone else own_bytes(program)
-    return ThreadsRow(1 if alone else program.threads, _size(work), least, _size(memory))
+    by, alone = program.meta.get("threads", "pool"), program.threads == 1 or not is_shared(program)
+    most, memory = (1, 0) if alone else (program.threads, own_bytes(program))
+    return ThreadsRow(1 if by == CALLER else most, _size(work), least, _size(memory), by)
 
 
 def _size(d: Dim) -> int | str:

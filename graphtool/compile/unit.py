@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from graphtool.compile.options import (
     ENTRIES,
@@ -18,6 +19,7 @@ from graphtool.compile.options import (
     PROGRAM,
     TRAINING,
     Build,
+    ThreadsBy,
     refuse,
 )
 from graphtool.compile.source import Source
@@ -80,10 +82,13 @@ def unit_of(given: Source | Mapping[str, Source], how: Build, name: str) -> Libr
 
 def check(how: Build, name: str, several: bool = False) -> None:
     """Raises the errors that can be known before the sources are read: UsageError GT2110 for a bad
-    name, GT2113 for an unknown mode of weights, GT2116, GT3054 and GT3055."""
+    name, GT2113 and GT2118 for an unknown word, GT2116, GT3054 and GT3055."""
     check_name(name)
     if how.weights not in MODES:
         raise UsageError("GT2113", f"weights cannot be {how.weights!r}", hint=", ".join(MODES))
+    if how.threads_by not in get_args(ThreadsBy):
+        raise UsageError("GT2118", f"threads cannot be by {how.threads_by!r}",
+                         hint=", ".join(get_args(ThreadsBy)))
     if how.single and (how.debug_lines or how.nodes is not None):
         raise UsageError("GT2116", "--debug-lines cannot go with --single",
                          hint="build without --single to debug")

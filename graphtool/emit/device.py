@@ -9,8 +9,9 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.interface import dims_type
 from graphtool.emit.language import Device, language_of
 from graphtool.emit.lines import Writer
+from graphtool.emit.shares import only_runs
 from graphtool.emit.statuses import FIRST_CHECK, atoms
-from graphtool.emit.steps import checks_before, only_runs
+from graphtool.emit.steps import checks_before
 from graphtool.emit.vectors import BYTES
 from graphtool.emit.weights import Part
 from graphtool.loops.program import Program

@@ -9,9 +9,9 @@ from graphtool.emit.device import entry, upload
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type, maybe_zero
-from graphtool.emit.language import C, Language
+from graphtool.emit.language import C, Language, Steps
 from graphtool.emit.lines import DebugLines, Writer, placed
-from graphtool.emit.shares import own_bytes
+from graphtool.emit.shares import is_shared, own_bytes
 from graphtool.emit.statuses import (
     FIRST_CHECK,
     atom_text,
@@ -208,29 +208,44 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, parts: Sequence[Pa
     if language.device:
         entry(w, program, list(_conditions(program, built_in, arena=False)), how.start, parts)
         return
-    with w.block(f"int {name}_run(const void *weights, void *arena, {dims_type(program)} *dims,\n"
-                 "        const void *const *inputs, void *const *outputs, int threads)\n{"):
-        for line in _conditions(program, built_in):
+    params = (f"const void *weights, void *arena, {dims_type(program)} *dims,\n"
+              "        const void *const *inputs, void *const *outputs, int threads")
+    if not how.given:
+        with w.block(f"int {name}_run({params})\n{{"):
+            _run(w, program, how, built_in)
+        return
+    given = ", ".join(p.format(name=name) for p in how.given)
+    with w.block(f"int {name}_run_on({params},\n        {given})\n{{"):
+        w.line(f"if (threads > 1 && !run) return {name.upper()}_BAD_POOL;")
+        _run(w, program, how, built_in)
+    w.line()
+    with w.block(f"int {name}_run({params})\n{{"):
+        w.line("(void)threads;")
+        w.line(f"return {name}_run_on(weights, arena, dims, inputs, outputs, 1, 0, 0);")
+
+
+def _run(w: Writer, program: Program, how: Steps, built_in: bool) -> None:
+    """Write the body of the function that runs the program."""
+    for line in _conditions(program, built_in):
+        w.line(line)
+    more, checks, big = "", len(program.checks), program.name.upper()
+    if checks:
+        w.line(f"int32_t failed[{checks}] = {{0}};")
+        more = ", failed"
+    if program.sizes:
+        w.line("int status = 0;")
+        more += f", dims + {len(program.dims)}, &status"
+    w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
+    if is_shared(program):
+        w.line(f"if (threads < 1) threads = {how.most};")
+        for line in _most_threads(program):
             w.line(line)
-        more = ""
-        checks = len(program.checks)
-        if checks:
-            w.line(f"int32_t failed[{checks}] = {{0}};")
-            more = ", failed"
-        if program.sizes:
-            w.line("int status = 0;")
-            more += f", dims + {len(program.dims)}, &status"
-        w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
-        if not how.most or all(k.serial for k in program.kernels):
-            w.line("(void)threads;")
-            w.line(how.start.format(threads="1", room="0"))
-        else:
-            w.line(f"if (threads < 1) threads = {how.most};")
-            for line in _most_threads(program):
-                w.line(line)
-            room = ExprPrinter(atoms(program, "dims")).index(own_bytes(program))
-            w.line(how.start.format(threads="threads", room=room))
-        if checks:
-            with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
-                w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")
-        w.line("return status;" if program.sizes else "return 0;")
+        room = ExprPrinter(atoms(program, "dims")).index(own_bytes(program))
+        w.line(how.start.format(threads="threads", room=room, big=big))
+    else:
+        w.line("(void)threads;")
+        w.line(how.start.format(threads="1", room="0", big=big))
+    if checks:
+        with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
+            w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")
+    w.line("return status;" if program.sizes else "return 0;")

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool.emit.expr import ExprPrinter, Text, joined_terms
 from graphtool.emit.language import language_of
-from graphtool.emit.shares import own_bytes
+from graphtool.emit.shares import is_shared, own_bytes
 from graphtool.emit.statuses import enumeration, statuses
 from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import author_text, by_author, symbol_by_author
@@ -152,12 +152,30 @@ size_t {name}_arena_bytes(const int64_t *dims);
 /* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
    {weights}
    Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
-   A run keeps nothing but the threads that it made, asleep: any number of threads may call this
+   {keeps} any number of threads may call this
    at the same time if each has its own arena, dims and outputs.
-   `threads` is how many of them one run may use, 0: as many as the process may use
-   processors.{most}{sizes} */
+   {threads}{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
+"""
+_KEPT = "A run keeps nothing but the threads that it made, asleep:"
+_OWN = """\
+`threads` is how many of them one run may use, 0: as many as the process may use
+   processors.{most}"""
+_ON_POOL = """
+/* A pool of the caller's: calls body(arg, index, count) once for each index from 0 to count - 1, on
+   any of its threads, in any order, at the same time or one after the other, and returns when all
+   these calls have returned. They call no pool, and end without waiting for one that has not begun.
+   Nothing may be thrown through them. */
+typedef void {name}_pool(void *pool, void (*body)(void *arg, int index, int count), void *arg,
+        int count);
+
+/* As {name}_run, in parts that threads of the caller's run: `run` is called once at most, with
+   `pool`. `threads` is the most parts; where it is less than 2, `run` may be NULL.
+  {most} */
+int {name}_run_on(const void *weights, void *arena, {dims} *dims,
+        const void *const *inputs, void *const *outputs, int threads,
+        {name}_pool *run, void *pool);
 """
 _ON_DEVICE = """\
 /* Bytes of memory on the device that a run with these dims works in; 0 if a dim is out of its
@@ -235,14 +253,17 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
         device and device.compiles) else ""
     memory = f" {device.memory}" if device and device.memory else ""
     weighs = bool(program.weights) and not built_in
+    pooled, most = bool(language_of(program).steps.given), _most_threads(program)
     updated = frozenset(i for _, i in program.donations) if state else frozenset[int]()
     return _HEADER.format(
         name=name, upper=name.upper(),
         loading="" if owner else loading(name, weighs, device=bool(device)),
         example="" if owner else f"\n   {name}_example.c shows how to use it.",
-        running=(_ON_DEVICE + log if device else _RUNNING).format(
+        running=(_ON_DEVICE + log if device else _RUNNING + _ON_POOL * pooled).format(
             name=name, dims=dims_type(program), sizes=_SIZES if program.sizes else "",
-            memory=memory, most=_most_threads(program),
+            memory=memory, most=most, keeps="A run keeps nothing:" if pooled else _KEPT,
+            threads=(f"It runs on the caller's thread, whatever `threads` is: {name}_run_on takes\n"
+                     "   more." if pooled else _OWN.format(most=most)),
             weights=(f"`weights` is the data that {owner or name}_load got." if weighs else
                      "`weights` is NULL: the library has them.")),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),
@@ -254,7 +275,7 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
 
 def _most_threads(program: Program) -> str:
     """What limits the threads of a run, and the memory that they need."""
-    if program.threads == 1 or all(k.serial for k in program.kernels):
+    if program.threads == 1 or not is_shared(program):
         return " It uses one."
     memory = own_bytes(program)
     more = "" if memory == 0 else (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from graphtool.dtypes import TABLE, DType
@@ -112,6 +112,9 @@ class Steps:
     `{index}`. Its first arguments are `part`; `phased` and `whole` are the same for a kernel with
     phases, and `worker` is the argument for its worker; `private` is as that of `Workers`.
 
+    Where `given` is not empty, the threads are the caller's: these are the last parameters of
+    NAME_run_on, `{name}` being NAME, and `{big}` the same in capitals.
+
     `barrier` waits for the kernels so far, `meet` for all workers, `leader` is true for one of
     them; `loosen` lets a run end before each worker has seen every step. `shares` is how many
     workers there are, `pieces` how many pieces the share of one has at most, of which another that
@@ -124,6 +127,7 @@ class Steps:
     start: str
     step: str
     most: str = ""
+    given: tuple[str, ...] = ()
     argument: str = "{arg}"
     part: tuple[str, ...] = ()
     phased: str = ""
@@ -188,7 +192,8 @@ class Language:
     `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
     `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements.
 
-    `device`: where kernels run on a device. Then all of them are in one file.
+    `device`: where kernels run on a device. Then all of them are in one file. `called` is how the
+    steps run on threads of the caller's, if they can.
     """
 
     name: str
@@ -214,6 +219,7 @@ class Language:
     forms: tuple[Rule, ...] = ()
     rows: Mapping[str, str] = field(default_factory=dict)
     device: Device | None = None
+    called: Steps | None = None
 
     @property
     def converts_rows(self) -> bool:
@@ -226,6 +232,7 @@ class Language:
 
 
 LANGUAGES: dict[str, Language] = {}
+CALLER = "caller"  # whose threads run a program, as its record says: the caller's
 
 
 def register(row: Language) -> Language:
@@ -244,8 +251,11 @@ def named(name: str) -> Language:
 
 
 def language_of(program: Program) -> Language:
-    """The language of a program's kernels. Raises UsageError GT2105 if it is not in the table."""
-    return named(program.meta.get("language", HOME))
+    """The language of a program's kernels, on threads of the caller's if it is for them. Raises
+    UsageError GT2105 if it is not in the table."""
+    row = named(program.meta.get("language", HOME))
+    on_callers = program.meta.get("threads") == CALLER and row.called
+    return replace(row, steps=row.called) if on_callers and row.called else row
 
 
 # ---- C -------------------------------------------------------------------------------------------
@@ -263,6 +273,9 @@ def settings(program: Program) -> list[str]:
     if program.meta.get("assume") == "normal":
         lines += ["/* subnormal numbers count as 0 while a run computes */",
                   "#define GT_NORMAL"]
+    if program.meta.get("threads") == CALLER:
+        lines += ["/* runs have threads, whatever flags compile this: the caller's */",
+                  "#undef GT_THREADS", "#define GT_THREADS 1"]
     return lines
 
 
@@ -272,6 +285,17 @@ _FLOATS = "|".join(d.short for d in TABLE if d.is_float and d.bits <= 8)
 _PART, _NEXT = "gt_part({n}, t, threads)", "gt_part({n}, t + 1, threads)"
 _SIMD, _SUM = "GT_SIMD", ("GT_SIMD_REDUCE({op}, {acc})", "")
 _VECTORS = Share(before=_SIMD, reduce=_SUM)
+
+_STEPS = Steps(
+    header="runtime.h", body="static void run_thread(const void *state, gt_worker *w)",
+    start="gt_run(run_thread, &s, {threads}, {room});", most="gt_processors()",
+    part=("w->piece", "w->pieces"), whole=("w->thread", "w->threads"), worker="w",
+    private="gt_work(w, {pointer})",
+    step="GT_STEP({at}, gt_begin(w, {shares}, {pieces}), {call});",
+    phased="GT_PHASED({at}, {call});", unused="(void)s, (void)w;",
+    barrier="gt_barrier(w);", meet="gt_meet(w);", leader="w->thread == 0",
+    loosen="GT_LOOSEN(w);", after="GT_PROFILED({program})", shares="w->threads",
+    pieces=4)
 
 C = register(Language(
     name="c", title="GNU C with OpenMP's pragmas for vectors, and the threads of team.h",
@@ -296,13 +320,7 @@ C = register(Language(
         flat=Share(first=_PART, end=_NEXT, before=_SIMD, reduce=_SUM), row=_VECTORS,
         header="team.h", type="gt_worker *", private="gt_work(this_thread, {pointer})",
         each="GT_EACH(this_thread, {part})", wait="gt_barrier(this_thread)"),
-    steps=Steps(
-        header="runtime.h", body="static void run_thread(const void *state, gt_worker *w)",
-        start="gt_run(run_thread, &s, {threads}, {room});", most="gt_processors()",
-        part=("w->piece", "w->pieces"), whole=("w->thread", "w->threads"), worker="w",
-        private="gt_work(w, {pointer})",
-        step="GT_STEP({at}, gt_begin(w, {shares}, {pieces}), {call});",
-        phased="GT_PHASED({at}, {call});", unused="(void)s, (void)w;",
-        barrier="gt_barrier(w);", meet="gt_meet(w);", leader="w->thread == 0",
-        loosen="GT_LOOSEN(w);", after="GT_PROFILED({program})", shares="w->threads",
-        pieces=4)))
+    steps=_STEPS, called=replace(
+        _STEPS, header="callers.h", most="1", given=("{name}_pool *run", "void *pool"),
+        start="if (!gt_run_on(run_thread, &s, {threads}, {room}, run, pool))"
+              " return {big}_BAD_POOL;")))

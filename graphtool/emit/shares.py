@@ -6,12 +6,13 @@ microseconds, so that taking it costs nothing in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from graphtool.emit.language import language_of
 from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import For, Template
-from graphtool.loops.program import Kernel, Program, runs
+from graphtool.loops.program import Kernel, Program, Run, Step, Times, runs
 from graphtool.symbolic import Dim, maximum
 
 LEAST_WORK = 8_000_000  # nominal flops of a piece: some 30 µs
@@ -46,6 +47,20 @@ def _pieces(worth: int, most: int, threads: int) -> Pieces:
     share it."""
     each = max(1, min(most, worth // 2)) if threads > 1 else 1
     return Pieces(each, 0 if each == 1 or worth >= each * threads else worth // each)
+
+
+def only_runs(steps: Sequence[Step]) -> bool:
+    """Whether nothing between the steps reads a buffer: a thread that is late finds no piece left,
+    and touches nothing."""
+    return all(isinstance(s, Run) or (isinstance(s, Times) and only_runs(s.body)) for s in steps)
+
+
+def is_shared(program: Program) -> bool:
+    """Whether several threads can share a run. A caller's pool may run one after the other, so that
+    none may wait until another has read a buffer."""
+    how = language_of(program).steps
+    return bool(how.most) and (only_runs(program.steps) or not how.given) and not all(
+        k.serial for k in program.kernels)
 
 
 def is_divisible(kernel: Kernel) -> bool:

@@ -58,6 +58,7 @@ NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights"
 DEVICE_FAILED = Status(-9, "DEVICE_FAILED", "the device reported an error")
 DEVICE_MEMORY = Status(-10, "DEVICE_MEMORY", "there is not enough memory on the device")
 NO_CODE = Status(-11, "NO_CODE", "the device's compiler refused the kernels")
+BAD_POOL = Status(-12, "BAD_POOL", "there is no pool, or it did not run each part once")
 FIRST_RULE = -16  # of the first rule that sizes must satisfy; -17 is the next one
 FIRST_CHECK = -1000  # what a run returns whose first check fails; the second gives -1001
 LOADING = (NULL_POINTER, NO_FILE, BAD_FILE, NO_MEMORY)  # of NAME_load
@@ -67,7 +68,10 @@ FIXED = (BAD_DIM, BAD_SIZE, NULL_POINTER, MISALIGNED, NO_FILE, BAD_FILE, NO_MEMO
 def statuses(program: Program) -> tuple[Status, ...]:
     """All that the functions of this program may return, besides 0."""
     fixed = tuple(s for s in FIXED if s is not BAD_SIZE or program.sizes)
-    if device := language_of(program).device:
+    language = language_of(program)
+    if language.steps.given:
+        fixed = (*fixed, BAD_POOL)
+    if device := language.device:
         fixed = (*(ON_DEVICE if s is MISALIGNED else s for s in fixed), *of_device(device))
     checks = (Status(FIRST_CHECK - b.slot, "", b.label) for b in program.checks)
     return (*fixed, *rule_statuses(program), *checks)

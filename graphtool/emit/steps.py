@@ -12,7 +12,7 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.kernels import kernel_dims, pointer_type
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
-from graphtool.emit.shares import own_memory, phased, pieces
+from graphtool.emit.shares import only_runs, own_memory, phased, pieces
 from graphtool.emit.statements import is_for_a_team, language_of_kernel
 from graphtool.emit.vectors import vectors
 from graphtool.escaping import c_comment
@@ -33,12 +33,6 @@ from graphtool.loops.program import (
 )
 from graphtool.loops.walk import statements
 from graphtool.symbolic import Dim, maximum, symbols
-
-
-def only_runs(steps: Sequence[Step]) -> bool:
-    """Whether nothing between the steps reads a buffer: a thread that is late finds no piece left,
-    and touches nothing."""
-    return all(isinstance(s, Run) or (isinstance(s, Times) and only_runs(s.body)) for s in steps)
 
 
 def is_loose(program: Program) -> bool:

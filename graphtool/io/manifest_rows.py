@@ -85,12 +85,14 @@ class StepRow:
 @dataclass(eq=False, repr=False)
 class ThreadsRow:
     """How many threads a run uses: at most `most`, and one for each `least` flops of the `work`
-    beside the first. Each but the first works in `memory` bytes that the library keeps."""
+    beside the first. Each but the first works in `memory` bytes that the library keeps. They are
+    `by` the library's own pool, by the caller's, of which NAME_run uses none, or there is none."""
 
     most: int
     work: int | str
     least: int
     memory: int | str = 0
+    by: str = "pool"
 
 
 @dataclass(eq=False, repr=False)

@@ -35,6 +35,7 @@ SMALL: tuple[str, ...] = ("-std=c99", "-O2", "-fwrapv", "-fno-math-errno", "-ffu
 APART = "-fno-thread-jumps"
 DEBUG = "-g"
 USED = "-Wl,--as-needed"  # only libraries that something uses
+THREADS = ("-pthread", "-DGT_THREADS=1")  # of POSIX, where there is no OpenMP to say that they are
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
 
@@ -113,7 +114,7 @@ class Compiler:
         keeps what nothing uses.
         """
         if not self.openmp:
-            return ()
+            return tuple(f for f in self.flags if f == THREADS[0])
         return (*((USED,) if supports(self.command, USED) else ()), "-fopenmp")
 
     @property
@@ -179,14 +180,14 @@ class Compiler:
             raise CompilerError("GT2122", f"{command[0]} failed", where=_tail(done.stderr))
 
 
-def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = False) -> Compiler:
+def find(cc: str | None, target: Target, *, threads: bool = True, mpi: bool = False) -> Compiler:
     """`cc`, else $CC, cc, gcc, clang, `python -m ziglang cc`; with `mpi` else mpicc.
 
     Raises CompilerError GT2120 where there is none, GT2124 where it does not know the machine,
     GT2126 where it does not know MPI.
     """
     if target.freestanding:
-        cc, openmp = cc or target.cross, False
+        cc, threads = cc or target.cross, False
     elif target.system and target.foreign and not os.environ.get("CC"):
         cc = cc or target.cross
     for command in candidates(cc) if cc or not mpi else mpi_candidates():
@@ -196,7 +197,7 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
         if mpi and not supports(command, "-DGT_MPI"):
             raise _no_mpi(f"{' '.join(command)} finds no <mpi.h>, or not its library")
         spelled = march_flags(target, command)
-        with_openmp = openmp and supports(command, "-fopenmp", *spelled)
+        with_openmp = threads and supports(command, "-fopenmp", *spelled)
         extra = "-fopenmp" if with_openmp else (
             "-fopenmp-simd" if not target.freestanding and supports(command, "-fopenmp-simd")
             else "")
@@ -206,6 +207,8 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
         plain = (APART,) if supports(command, "-Werror", *linked, APART) else ()
         flags = (*base, *plain, *spelled, *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
+                 *(THREADS if threads and not with_openmp and not target.alone
+                   and supports(command, *THREADS, *spelled) else ()),
                  *(("-DGT_MPI",) if mpi else ()))
         machine = " ".join(sorted(cpu_flags())) if target.native else ""
         return Compiler(command, version, flags, with_openmp, machine)

@@ -21,7 +21,10 @@ _PROGRAM = """
 #include <mpi.h>
 int size(void) { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n) ? 0 : n; }
 #endif
-#ifdef _OPENMP
+#if defined GT_THREADS && !defined __wasm__
+#include <pthread.h>
+int main(void) { return pthread_atfork(0, 0, 0); }
+#elif defined _OPENMP
 #include <omp.h>
 int main(void) { return omp_get_max_threads() < 0; }
 #else

@@ -119,9 +119,10 @@ def _compiler_checks() -> list[Check]:
         if version is None:
             continue
         works = probes.compiles(command, "-O2")
-        openmp = works and probes.compiles(command, "-fopenmp")
+        threads = works and any(probes.compiles(command, *flags)
+                                for flags in (("-fopenmp",), compiler.THREADS))
         return [Check("compiler", f"{' '.join(command)}: {version}", works),
-                Check("openmp", "yes" if openmp else "no: built code runs on one thread", openmp)]
+                Check("threads", "yes" if threads else "no: built code has one", threads)]
     return [Check("compiler", "none: set $CC, or install gcc, clang or the extra `zig`", False)]
 
 

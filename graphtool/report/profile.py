@@ -33,7 +33,7 @@ from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse
 from graphtool.target import named
 
-FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
+FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as marks.h counts
 
 
 class ProfileStep(msgspec.Struct):
@@ -77,7 +77,7 @@ class Profile(msgspec.Struct):
 def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = None,
             runs: int = 30, entry: str | None = None) -> tuple[Profile, Array]:
     """(the profile, the marks of the median run): marks are [threads, steps, marks] in ns, as in
-    runtime.h.
+    marks.h.
 
     Of a training build, the training step is profiled; `arrays` then include its state. Raises
     InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a step of
@@ -136,7 +136,8 @@ def _over(a: float, b: float) -> float:
 
 def _compile(work: Path, m: Manifest) -> Compiler:
     """Compile and link a copied build again, its driver with clocks; returns the compiler."""
-    compiler = linking(find(None, named(m.target), openmp="-fopenmp" in m.flags), m.files)
+    threads = m.threads is None or m.threads.by != "none"
+    compiler = linking(find(None, named(m.target), threads=threads), m.files)
     compiler = compiler.of_class(m.precision)
     # a build of release 1.0 has the width of its vectors in the flags alone
     compiler = replace(compiler, flags=(

@@ -165,7 +165,7 @@ def measured(unit: LibraryUnit, how: Build, dims: Mapping[str, int], limits: Mem
     function_of = functions(unit, how)
     (function,) = function_of.values()
     program = function.program
-    compiler = find(how.cc, unit.target, openmp=False).of_class(precision(program))
+    compiler = find(how.cc, unit.target, threads=False).of_class(precision(program))
     texts = TEXTS[unit.kind](unit, function_of, how).files
     foot = footprint(texts, compiler, f"{program.name}_run", leave=(
         f"{program.name}_example.c", f"{program.name}_load.c"))

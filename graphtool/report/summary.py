@@ -259,7 +259,8 @@ def reproduce(m: Manifest, model: str) -> list[str]:
     options += ["--precision", m.precision] if m.precision != "default" else []
     options += ["--weights", m.weights_mode] if m.weights_mode != "file" and not m.training else []
     options += [] if m.index_checks else ["--no-index-checks"]
-    options += [] if "-fopenmp" in m.flags else ["--no-openmp"]
+    by = m.threads.by if m.threads else "pool"
+    options += [] if by == "pool" else ["--threads-by", by]
     options += ["--static"] if m.library.endswith(".a") else []
     options += ["--exe"] if m.executable else []
     options += ["--debug-lines"] if "-g" in m.flags else []

@@ -96,7 +96,7 @@ def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes:
            target: Target, atol: float | None, rtol: float) -> Repro:
     """Write the C, weights and expected outputs of the parts, the inputs and the main program;
     `sizes` by the author's names of dims."""
-    flags = find(None, target, openmp=False).of_class(
+    flags = find(None, target, threads=False).of_class(
         parts["model"].program.meta.get("precision", "default")).flags
     tables: dict[str, list[Row]] = {}
     with replacing(out, lambda names: "repro.c" in names) as work:

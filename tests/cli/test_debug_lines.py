@@ -52,7 +52,7 @@ def test_other_builds_take_it_too(gt: Cli, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
 def test_gdb_shows_the_source_and_the_listing(gt: Cli, tmp_path: Path) -> None:
     assert gt("build", DIGITS, "-o", tmp_path / "b", "--debug-lines", "--march", "generic",
-              "--no-openmp").code == 0
+              "--threads-by", "none").code == 0
     folder = tmp_path / "b"
     subprocess.run(["cc", "-O1", "digits_example.c", "-L.", "-ldigits", f"-Wl,-rpath,{folder}",
                     "-o", "example", "-lm"], cwd=folder, check=True)

@@ -57,7 +57,8 @@ def test_sizes_of_a_model(gt: Cli, tmp_path: Path) -> None:
     text = gt(*args).out
     assert f"RAM         {found['ram']}: arena {found['arena']}, inputs 256" in text
     assert f"{found['live']}  the most" in text
-    gt("build", DIGITS, "-o", tmp_path / "b", "--march", "generic", "--keep", "--no-openmp")
+    gt("build", DIGITS, "-o", tmp_path / "b", "--march", "generic", "--keep",
+       "--threads-by", "none")
     kept = json.loads(gt("size", tmp_path / "b", "--dim", "batch=1", "--json").out)
     assert {**kept, "compiler": ""} == {**found, "compiler": ""}
 
@@ -81,7 +82,8 @@ def test_what_has_no_size_is_refused(gt: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 def test_a_build_keeps_its_limits_or_names_what_is_in_the_way(gt: Cli, tmp_path: Path) -> None:
-    fixed = ("build", DIGITS, "--dynamic", "batch=1", "--march", "generic", "--no-openmp", "-o")
+    fixed = ("build", DIGITS, "--dynamic", "batch=1", "--march", "generic",
+             "--threads-by", "none", "-o")
     roomy = gt(*fixed, tmp_path / "roomy", "--max-ram", "900K", "--max-flash", "9M")
     assert roomy.code == 0 and "--objective" not in roomy.err
     # Winograd's weights and workspace are larger

@@ -52,7 +52,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("line", [
-    "{0}/m.graph.json --precision strict --passes decompose,select,fuse --weights c --no-openmp",
+    "{0}/m.graph.json --precision strict --passes decompose,select,fuse --weights c "
+    "--threads-by none",
     "{0}/p.program.json --exe", "a={0}/m.graph.json b={0}/m.graph.json --debug-lines",
     "{0}/t.graph.json --no-index-checks"], ids=["model", "program", "entries", "training"])
 def test_emit_writes_what_build_compiles(line: str, files: Path, tmp_path: Path, gt: Cli,
@@ -79,7 +80,7 @@ def test_the_command_line_and_the_api_have_every_option() -> None:
     assert names == set(inspect.signature(graphtool.build).parameters) - {"source", "out_dir"}
 
 
-OTHER = {"target": "x86-64", "index_checks": False, "openmp": False, "jobs": 1, "weights": "c"}
+OTHER = {"target": "x86-64", "index_checks": False, "threads_by": "none", "jobs": 1, "weights": "c"}
 CASES = [(name, kind) for name, _, found in options_of(Build) for kind in found.refused]
 
 

@@ -126,7 +126,7 @@ def test_training(tmp_path: Path) -> None:
 
 
 def test_emit_writes_the_same_c(tmp_path: Path) -> None:
-    how = Build(target=TARGET, single=True, weights="embed", openmp=False)
+    how = Build(target=TARGET, single=True, weights="embed", threads_by="none")
     unit = unit_of(Source(SAMPLES["convnet"]), how, "m")
     compiling.emit(unit, tmp_path / "e", how)
     built = compiling.build(unit, tmp_path / "b", how).path

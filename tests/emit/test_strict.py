@@ -105,7 +105,7 @@ def test_a_library_asks_little_of_its_host(tmp_path: Path) -> None:
     """With threads: memory for them, and the files that say how many; without: nothing."""
     module, _ = mixture(step=50, each=6)
     build(module, tmp_path / "m")
-    build(module, tmp_path / "alone", openmp=False)
+    build(module, tmp_path / "alone", threads_by="none")
     assert wanted(tmp_path / "m" / "libmodel.so") & HOST <= {"calloc", "free", "pthread_create",
                                                              "fopen"}
     assert not wanted(tmp_path / "alone" / "libmodel.so") & HOST
@@ -154,7 +154,7 @@ def sanitized(module: Module, inputs: Mapping[str, Any], march: str, tmp_path: P
     if not os.path.isabs(asan):
         pytest.skip("gcc has no libasan")
     with patch.object(compiler, "BASE", PLAIN):
-        build(module, tmp_path / "m", cc=SANITIZED, target=named(march), openmp=False)
+        build(module, tmp_path / "m", cc=SANITIZED, target=named(march), threads_by="none")
     np.savez(tmp_path / "in.npz", *inputs.values())
     done = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "m"),
                            str(tmp_path / "in.npz"), str(tmp_path / "out.npz")],

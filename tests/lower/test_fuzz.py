@@ -19,14 +19,14 @@ PIPELINES = {"default": None, "plain": [PassCall("decompose", {"keep": ()})],
 
 
 def check(seed: int, path: Path, march: str = "native", pipeline: str = "default",
-          openmp: bool = True) -> list[str]:
+          threads_by: str = "pool") -> list[str]:
     """The faults of one random graph, with what reproduces each."""
     fuzzer = Fuzzer(seed, symbolic=bool(seed % 2))
     fuzzer.grow(12)
     module: Module = fuzzer.module()
     target = named(march, threads=7)
     ready = passes.run(module, PIPELINES[pipeline], supply={"march": march})
-    model = compiled(ready, path, target=target, openmp=openmp, eager=True)
+    model = compiled(ready, path, target=target, threads_by=threads_by, eager=True)
     found = []
     for threads, batch in ((1, 3), (2, 1), (7, 5), (3, 0), (3, 9)):
         if seed % 2 == 0:
@@ -48,7 +48,8 @@ def runnable(march: str) -> bool:
 def test_random_graphs(seed: int, tmp_path: Path) -> None:
     march = MARCHES[seed % 4] if runnable(MARCHES[seed % 4]) else "generic"
     pipeline = list(PIPELINES)[seed % 3]
-    assert check(seed, tmp_path / "m", march, pipeline, openmp=seed % 5 != 4) == []
+    by = "none" if seed % 5 == 4 else "pool"
+    assert check(seed, tmp_path / "m", march, pipeline, threads_by=by) == []
 
 
 @pytest.mark.slow

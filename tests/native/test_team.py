@@ -130,6 +130,7 @@ int main(void)
 }
 """
 LOOKS = {"plain": ("-O2", "-fopenmp", "-DFORKS=1"), "alone": ("-O2", "-DFORKS=1"),
+         "posix": ("-O2", "-DGT_THREADS=1", "-DFORKS=1"),
          "asleep": ("-O2", "-fopenmp", "-DFORKS=1"),
          "tsan": ("-O1", "-fopenmp", "-fsanitize=thread", "-DFORKS=0"),
          "asan": ("-O1", "-fopenmp", "-fsanitize=address,undefined", "-DFORKS=1")}
@@ -141,7 +142,8 @@ LOOKS = {"plain": ("-O2", "-fopenmp", "-DFORKS=1"), "alone": ("-O2", "-DFORKS=1"
 def test_every_piece_is_done_once(look: str, cc: str, tmp_path: Path) -> None:
     if shutil.which(cc) is None:
         pytest.skip(f"{cc} is not installed")
-    for name in ("compiler.h", "processors.h", "team.h", "arguments.h", "runtime.h"):
+    for name in ("compiler.h", "processors.h", "threads.h", "team.h", "teams.h", "marks.h",
+                 "arguments.h", "runtime.h"):
         (tmp_path / name).write_text(headers.text(name) or "")
     (tmp_path / "user.c").write_text(USER)
     done = subprocess.run([cc, *LOOKS[look], "-Wall", "-Wextra", "-g", "user.c", "-o", "user",

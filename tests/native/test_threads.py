@@ -132,10 +132,10 @@ def test_a_run_says_that_the_build_is_for_fewer_threads(
     assert not capsys.readouterr().err
 
 
-def row(most: int, work: int, flags: tuple[str, ...] = ("-fopenmp",)) -> Any:
+def row(most: int, work: int, by: str = "pool") -> Any:
     """What of build.json decides about threads."""
-    return SimpleNamespace(device="", steps=[SimpleNamespace(serial=False)], flags=flags,
-                           threads=ThreadsRow(most, work, 10))
+    return SimpleNamespace(device="", steps=[SimpleNamespace(serial=False)],
+                           threads=ThreadsRow(most, work, 10, by=by))
 
 
 @pytest.mark.parametrize(("m", "threads", "allowed", "processors", "says"), [
@@ -146,7 +146,8 @@ def row(most: int, work: int, flags: tuple[str, ...] = ("-fopenmp",)) -> Any:
     (row(256, 1000), 8, 2, 64, "8 threads share 2 processors: the process may use no more"),
     (row(256, 1000), 8, 4, 4, "8 threads share the 4 processors of this machine"),
     (row(4, 1000), None, 8, 8, "this build uses 4 of 8 threads: build it with --threads 8, or"),
-    (row(1, 1000, ()), None, 8, 8, "this build uses 1 of 8 threads: build it without --no-openmp")])
+    (row(1, 1000, "none"), None, 8, 8, "this build uses 1 of 8 threads: build it without --"),
+    (row(1, 1000, "caller"), 2, 8, 8, "this build uses 1 of 2 threads: build it without --")])
 def test_what_a_run_says_about_its_threads(m: Any, threads: int | None, allowed: int,
                                            processors: int, says: str) -> None:
     said = shortage(m, threads, allowed, processors)

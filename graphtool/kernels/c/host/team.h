@@ -1,7 +1,7 @@
 /* The threads of one run, inside it: they take the pieces of each step as they come, and wait until
    all pieces are done, not until all threads are there. A thread that has no processor and holds no
-   piece delays nobody. Calls nothing of OpenMP; if a file is compiled without it, one thread
-   runs alone.
+   piece delays nobody. Calls nothing of OpenMP: -fopenmp or -DGT_THREADS=1 says that there may be
+   several threads; without either, one runs alone.
 
    The step of a run has shares · each pieces. A thread takes those of its own share first, as its
    cache holds what they read, then those of the others. Which pieces there are does not depend on
@@ -19,12 +19,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef GT_THREADS
 #ifdef _OPENMP
 #define GT_THREADS 1
-#include <pthread.h>
-#include <time.h>
 #else
 #define GT_THREADS 0
+#endif
+#endif
+#if GT_THREADS
+#include "threads.h"
+#include <time.h>
 #endif
 
 typedef struct gt_team gt_team;
@@ -57,17 +61,17 @@ struct gt_team {
     _Alignas(64) uint32_t sleepers;
     uint32_t quit;
     uint64_t spin;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
+    gt_bell bell;
     void (*body)(const void *state, gt_worker *w);
     const void *state;
     int threads, helpers, room;
-    uint64_t step, target, came;
+    uint64_t step, target, came, run;
     gt_team *next; /* in the list of those at rest */
     void *memory;  /* what to free */
     struct {
         _Alignas(64) uint64_t taken; /* step << 16, and how many pieces of the share are taken */
-        pthread_t id;
+        gt_thread id;
+        uint64_t run; /* the last run of which the caller's pool began this part */
         gt_team *team;
         char *work, *block; /* memory to work in, and the block that it is in */
         size_t room;        /* its bytes */
@@ -90,9 +94,10 @@ static inline void gt_pause(void)
 #endif
 }
 
-/* Waits until a counter has reached a number: spins a while, then sleeps. The order of its own
-   reads and writes, and of those in gt_tell, is what keeps a wake-up from being lost. */
-GT_NOINLINE void gt_await(gt_team *team, const uint64_t *counter, uint64_t number)
+/* Waits, as thread `thread`, until a counter has reached a number: spins a while, then sleeps. The
+   order of its own reads and writes, and of those in gt_tell, is what keeps a wake-up from being
+   lost. */
+GT_NOINLINE void gt_await(gt_team *team, int thread, const uint64_t *counter, uint64_t number)
 {
     const uint64_t start = gt_time();
     do {
@@ -100,22 +105,16 @@ GT_NOINLINE void gt_await(gt_team *team, const uint64_t *counter, uint64_t numbe
             if (__atomic_load_n(counter, __ATOMIC_ACQUIRE) >= number) return;
             gt_pause();
         }
-    } while (gt_time() - start < team->spin);
-    pthread_mutex_lock(&team->lock);
+    } while ((GT_CALLER_SPINS && !thread) || gt_time() - start < team->spin);
     __atomic_fetch_add(&team->sleepers, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < number)
-        pthread_cond_wait(&team->wake, &team->lock);
+    gt_doze(&team->bell, counter, number);
     __atomic_fetch_sub(&team->sleepers, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&team->lock);
 }
 
 /* Wakes those that sleep, after a counter has grown. */
 GT_NOINLINE void gt_tell(gt_team *team)
 {
-    if (!__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST)) return;
-    pthread_mutex_lock(&team->lock);
-    pthread_cond_broadcast(&team->wake);
-    pthread_mutex_unlock(&team->lock);
+    if (__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST)) gt_ring(&team->bell);
 }
 
 static inline void gt_count(gt_worker *w, uint64_t pieces)
@@ -130,7 +129,7 @@ GT_NOINLINE void gt_barrier(gt_worker *w)
     if (__atomic_load_n(&w->team->done, __ATOMIC_SEQ_CST) >= w->target)
         gt_tell(w->team);
     else
-        gt_await(w->team, &w->team->done, w->target);
+        gt_await(w->team, w->thread, &w->team->done, w->target);
 }
 
 /* Waits until all threads of the run are here. */
