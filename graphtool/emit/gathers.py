@@ -92,6 +92,9 @@ def gathering(loop: For, params: Mapping[str, Param], sizes: Mapping[str, int]
 
 
 class _Split:
+    """Divides such a loop: which positions are gathered, what must be computed before them, and
+    what is left of the body."""
+
     def __init__(self, around: Sequence[For], inner: For, params: Mapping[str, Param],
                  sizes: Mapping[str, int]) -> None:
         self.around, self.inner, self.params, self.sizes = around, inner, params, sizes

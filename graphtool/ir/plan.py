@@ -52,10 +52,11 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class Form:
     """The form of the plans of one kind: their parameters, in the order in which they are
-    written."""
+    written, and the instructions that bound such a kernel: a kind of rate of report/machine."""
 
     kind: str
     parameters: tuple[Parameter, ...] = ()
+    rate: str = "f32"
 
     def plan(self, **given: int) -> Plan:
         """The plan with these values, in the order of the form."""

@@ -61,7 +61,7 @@ def lower(use: Use) -> Lowered:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-ATTEND_AMX = Form("attend_amx")
+ATTEND_AMX = Form("attend_amx", rate="tile_bf16")
 
 
 def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,

@@ -102,7 +102,7 @@ def convolved(use: Use, depth: Dim, a: Any = ONE) -> Lowered:
 
 CONV_AMX = Form("conv_amx", (Parameter(
     "filled", "1: pixels have further channels, and windows further columns, of zeros, so that a "
-              "row of the window fills whole tiles", 0, most=1),))
+              "row of the window fills whole tiles", 0, most=1),), "tile_bf16")
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],

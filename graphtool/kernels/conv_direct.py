@@ -134,7 +134,7 @@ def _odd_rows(node: Node) -> bool:
 DIRECT = Form("conv_direct", (
     NV, Parameter("rows", "1: rows of the image in the outer loop, 0: panels of weights", most=1),
     device.UNIT))
-BF16_CONV = Form("conv_bf16", DIRECT.parameters)
+BF16_CONV = Form("conv_bf16", DIRECT.parameters, "bf16")
 Padding = tuple[tuple[int, int], tuple[int, int]] | None  # that is not in memory
 
 

@@ -125,7 +125,7 @@ def reads(node: Node, x: Value, view: View) -> bool:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-DIRECT_INT = Form("conv_int", (NV,))
+DIRECT_INT = Form("conv_int", (NV,), "int8")
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, depth: int,

@@ -52,7 +52,7 @@ def lower(use: Use) -> Lowered:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-DEPTHWISE_INT = Form("depthwise_int", depthwise.DEPTHWISE.parameters[1:])
+DEPTHWISE_INT = Form("depthwise_int", depthwise.DEPTHWISE.parameters[1:], "int8")
 
 
 def _infer(x: TensorType, w: TensorType, *, window: tuple[int, int],

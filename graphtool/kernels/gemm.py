@@ -123,7 +123,7 @@ GEMM = Form("gemm", (
                           "0: as its size asks for", 0, most=ENDLESS),
     Parameter("beside", "panels that a few rows are multiplied with side by side, 0: one", 0,
               most=8), device.UNIT, device.SLICES))
-BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters)
+BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters, "bf16")
 
 
 def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:

@@ -62,7 +62,7 @@ def lower(use: Use) -> Lowered:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-GEMM_AMX = Form("gemm_amx")
+GEMM_AMX = Form("gemm_amx", rate="tile_bf16")
 
 
 def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:

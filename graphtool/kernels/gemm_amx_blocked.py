@@ -55,7 +55,7 @@ def lower(use: Use) -> Lowered:
 
 GEMM_AMX_BLOCKED = Form("gemm_amx_blocked", (
     Parameter("split", "1: threads share rows, 2: they share columns", 1, least=1, most=2),
-    Parameter("deep", "the depth that is taken at a time", DEEP, least=UNIT)))
+    Parameter("deep", "the depth that is taken at a time", DEEP, least=UNIT)), "tile_bf16")
 
 OP = target_op("gemm_amx_blocked", infer, decompose, GEMM_AMX_BLOCKED, rows_by_columns,
                "a·b by a matrix unit of 16-bit floats, with b as `pack_blocks` lays it out, and "

@@ -82,7 +82,7 @@ def _in_margins(use: Use) -> bool:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-GEMM_INT = Form("gemm_int", (NV,))
+GEMM_INT = Form("gemm_int", (NV,), "int8")
 
 
 def _infer(a: TensorType, b: TensorType, *, n: int,

@@ -51,7 +51,7 @@ def lower(use: Use) -> Lowered:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-LINEAR_BF16 = Form("linear_bf16")
+LINEAR_BF16 = Form("linear_bf16", rate="tile_bf16")
 
 
 def _decompose(x: Any, q: Any, scales: Any, zeros: Any = None, *, n: int, bits: int, block: int,

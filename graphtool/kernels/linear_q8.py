@@ -118,7 +118,7 @@ def lower(use: Use) -> Lowered:
 
 # ---- the op ------------------------------------------------------------------------------------
 
-LINEAR_Q8 = Form("linear_q8")
+LINEAR_Q8 = Form("linear_q8", rate="int8")
 
 
 def infer(x: TensorType, q: TensorType, scales: TensorType, zeros: TensorType | None = None, *,

@@ -117,7 +117,7 @@ def lower(use: Use, whole: bool = False) -> Lowered:
 WINOGRAD = Form("winograd", (
     TILE_SIZE, GROUP, Parameter("shared", "1: threads share all tiles, and split the weights", 0,
                               most=1)))
-WINOGRAD_INT = Form("winograd_int", WINOGRAD.parameters)
+WINOGRAD_INT = Form("winograd_int", WINOGRAD.parameters, "int8")
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, tile: int,

@@ -21,6 +21,7 @@ import numpy as np
 
 from graphtool.emit.headers import used_headers
 from graphtool.io.manifest_rows import Choice
+from graphtool.ir.op import OPS
 from graphtool.ir.plan import Plan, plan
 from graphtool.machines import Machine, caches, cores, cpu, model, table
 from graphtool.native.compiler import Compiler, find
@@ -39,9 +40,6 @@ MACHINES: tuple[Column[Machine], ...] = (
     Column("float32, GFLOP/s", lambda m: f"{m.f32:g}"),
     Column("GB/s", lambda m: " / ".join(f"{b:g}" for b in m.gbps)), Column("source"))
 SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26)  # bytes read again and again, per thread
-# the end of a kernel's name, and the rate of graphtool.report.machine that it cannot pass
-_RATES = (("amx", "tile_bf16"), ("amx_blocked", "tile_bf16"), ("bf16", "bf16"), ("int", "int8"),
-          ("q8", "int8"), ("nbits", "int8"))
 _TAPS = 3  # of the filters that Winograd's kernels are for
 
 
@@ -232,8 +230,7 @@ def roof_of(choice: Choice | None) -> tuple[str, float]:
     if choice is None or not choice.us:
         return "f32", 1.0
     chosen = plan(next(iter(choice.us)))
-    kind = next((rate for end, rate in _RATES if chosen.kind.endswith(f"_{end}")),
-                "bf16" if chosen.get("rounded", 0) else "f32")
+    kind = "bf16" if chosen.get("rounded", 0) else _rate(chosen)
     if kind == "tile_bf16" and re.search(r"\bdtype=u8\b", choice.site):
         kind = "tile_int8"
     return kind, _multiplied(chosen)
@@ -250,9 +247,15 @@ def device_roof(choice: Choice | None) -> tuple[str, float]:
     if choice is None or not choice.us:
         return "f32", 1.0
     chosen = plan(next(iter(choice.us)))
-    if chosen.kind.endswith("_bf16") or re.search(r"\bdtype=b?f(loat)?16\b", choice.site):
+    if _rate(chosen) == "bf16" or re.search(r"\bdtype=b?f(loat)?16\b", choice.site):
         return "bf16", 1.0
     return {1: ("tf32", 3.0), 2: ("tf32", 1.0)}.get(chosen.get("unit", 0), ("f32", 1.0))
+
+
+def _rate(chosen: Plan) -> str:
+    """The rate of the form that the plan has."""
+    forms = (form for op in OPS.values() for form in op.plans)
+    return next((form.rate for form in forms if form.kind == chosen.kind), "f32")
 
 
 def _multiplied(chosen: Plan) -> float:
