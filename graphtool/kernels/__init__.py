@@ -12,6 +12,7 @@ from graphtool.kernels import (  # noqa: F401
     conv_int,
     depthwise,
     depthwise_bytes,
+    depthwise_grad,
     depthwise_int,
     fft,
     gemm,

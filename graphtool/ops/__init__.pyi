@@ -583,6 +583,23 @@ class _depthwise_bytes(Op):
 
 depthwise_bytes: _depthwise_bytes
 
+class _depthwise_grad(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        g: Tensor,
+        /,
+        *,
+        strides: tuple[int, int],
+        dilation: tuple[int, int] = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """the gradient of the filters of a depthwise convolution, for each image: y[n, i, j, c] = Σ
+        x[n, i·stride + p·dilation, j·stride + q·dilation, c]·g[n, p, q, c] over all p and q; x
+        includes its padding"""
+
+depthwise_grad: _depthwise_grad
+
 class _depthwise_int(Op):
     def __call__(
         self,

@@ -110,6 +110,10 @@ def depthwise(x: Any) -> Any:
     return finished(o.depthwise(x, constant(x, data((3, 2, 5))), strides=(2, 1)))
 
 
+def depthwise_grad(x: Any, g: Any) -> Any:
+    return finished(o.depthwise_grad(x, g, strides=(1, 2), dilation=(2, 1)))
+
+
 def neighbours(x: Any) -> Any:
     """Two pixels of three channels are one."""
     w = np.tile(data((3, 2, 3)), 2)
@@ -319,6 +323,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "conv_bytes": [(conv_bytes, ("i8[2,5,8,5]",))],
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_bytes": [(depthwise_bytes, ("u8[2,7,6,5]",))],
+    "depthwise_grad": [(depthwise_grad, ("f32[2,9,12,21]", "f32[2,4,5,21]")),
+                       (depthwise_grad, ("bf16[2,9,12,5]", "bf16[2,4,5,5]"))],
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",)),
                  (gemm_amx, ("f16[19,70]",))],

@@ -41,7 +41,8 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     """The convolution as target ops; None if there is no kernel for it."""
     a = node.attrs
     rank = x.ndim
-    if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
+    grouped = a["batch_groups"] != 1  # the gradient of grouped weights
+    if not a["channels_last"] or rank not in (3, 4, 5) or a["dtype"] or (grouped and rank == 5):
         return None
     if a["absent"] and not _multiplies_zeros(goal, x, w):
         goal.note(x, "plain loops: kernels multiply the zeros around and between the elements, "
@@ -62,7 +63,7 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     shape = out if rank == 4 else (out[0], 1, *out[1:])
     y = weight_gradient(goal, a, x, w, shape)
     if y is None:
-        if not fixed:
+        if not fixed or grouped:
             return None  # in the gradient of the weights the batch has the role of the channels
         y = _spread(goal, a, x, w, shape)
     return o.reshape(y, shape=out) if rank == 3 else y

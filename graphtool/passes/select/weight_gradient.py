@@ -2,6 +2,7 @@
 
 It arrives as a convolution whose channels are the batch and whose window is the image. Each tap is
 also xᵀ·g over all pixels, and with channels last both operands are in the order that products need.
+If each channel has its own filter, a kernel computes all taps of a channel at once instead.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.depthwise_grad import MOST
+from graphtool.kernels.images import padded
 from graphtool.passes.select.goal import Goal
-from graphtool.symbolic import typical_size
+from graphtool.symbolic import product, typical_size
 
 RESIDENT = 4096  # up to so many pixels, a panel of g stays in the second-level cache
 LEAST = 8  # from so many channels of x on, a register tile has enough rows
@@ -30,11 +33,13 @@ def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
     """
     padding = a["padding"] or ((0, 0),) * 2
     sizes = (*x.shape[:3], w.shape[0], *w.shape[2:], *out, *(p for pair in padding for p in pair))
-    if not all(isinstance(d, int) for d in sizes) or a["groups"] != 1 or a["batch_groups"] != 1:
+    if not all(isinstance(d, int) for d in sizes) or a["groups"] != 1:
         return None
     c, m, rows, columns = x.shape[0], w.shape[0], *w.shape[2:]
     kh, kw = out[1:3]
     lhs = a["lhs_dilation"] or (1, 1)
+    if a["batch_groups"] != 1:
+        return _depthwise(goal, a, x, w, out) if a["batch_groups"] == c == m else None
     lanes = WIDEST if goal.rules.in_order else goal.target.lanes
     narrow = c < LEAST or m < lanes // 2 or rows * columns <= kh * kw
     # with a symbolic batch only plain loops are left: the weights of kernels have a fixed number of
@@ -42,20 +47,37 @@ def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
     if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
             tuple(lhs) != (1, 1) or any(p < 0 for p, _ in padding)):
         return None
-    image = o.transpose(x, perm=(3, 1, 2, 0))
-    # elements that are cropped at the end are not read
-    padding = [(p, max(q, 0)) for p, q in padding]
-    if any(p for pair in padding for p in pair):
-        image = o.pad(image, lo=(0, *(p[0] for p in padding), 0),
-                      hi=(0, *(p[1] for p in padding), 0))
-    taps = _Taps(goal, image, o.transpose(w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
-                 tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
+    taps = _Taps(goal, _image(x, padding), o.transpose(w, perm=(1, 2, 3, 0)),
+                 tuple(a["strides"] or (1, 1)), tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
     if c < LEAST and kh * kw * c <= m:
         return taps.beside()
     # the taps of each c are adjacent: those of all c then become the weights as one matrix
     parts = [o.reshape(y, shape=(c, 1, m)) for y in taps.products()]
     stacked = o.concat(*parts, axis=1) if len(parts) > 1 else parts[0]
     return o.reshape(stacked, shape=(c, kh, kw, m))
+
+
+def _image(x: Tracer, padding: Any) -> Any:
+    """x [C, H, W, N] as images [N, H, W, C] with their padding; elements that are cropped at the
+    end are not read."""
+    return padded(o.transpose(x, perm=(3, 1, 2, 0)), [(p, max(q, 0)) for p, q in padding])
+
+
+def _depthwise(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
+               out: tuple[Any, ...]) -> Any:
+    """The gradient [1, KH, KW, C] of filters of one channel each: that of each image by a kernel,
+    then their sum. None for sums in order, which only plain loops compute, and for devices."""
+    padding, lhs = a["padding"] or ((0, 0),) * 2, a["lhs_dilation"] or (1, 1)
+    if goal.rules.in_order or goal.target.devices or product(out[1:3]) > MOST or (
+            x.dtype not in (dtypes.float32, *dtypes.HALVES) or any(p < 0 for p, _ in padding)):
+        return None
+    spread = o.pad(x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *(d - 1 for d in lhs), 0)) if (
+        tuple(lhs) != (1, 1)) else x
+    each = o.depthwise_grad(_image(spread, padding), o.transpose(w, perm=(1, 2, 3, 0)),
+                            strides=tuple(a["strides"] or (1, 1)),
+                            dilation=tuple(a["rhs_dilation"] or (1, 1)))
+    y = o.reshape(o.reduce_sum(each, axes=(0,)), shape=out)
+    return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 
 class _Taps:
