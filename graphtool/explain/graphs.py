@@ -127,7 +127,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "edited, or comes from another version."),
     "GT0633": ("unknown class of numerics of a build",
                "strict: the same bits for any number of threads, no Winograd; "
-               "default: Winograd up to F(4,3); high: the same, and tf32 products on a GPU; "
+               "default: Winograd up to F(4,3); high: the same, and products "
+               "in tf32 on a GPU, or in two bfloat16 parts on a matrix unit of a CPU; "
                "fast: bfloat16 products where the CPU has them."),
     "GT0635": ("unknown assumption of a build",
                "finite: kernels may be chosen that spread or move a NaN or an infinity, as "

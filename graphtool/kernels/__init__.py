@@ -20,6 +20,7 @@ from graphtool.kernels import (  # noqa: F401
     gemm_amx_blocked,
     gemm_blocked,
     gemm_int,
+    gemm_parts,
     linear_bf16,
     linear_f32,
     linear_nbits,

@@ -61,7 +61,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
 class Room:
     """What a template needs to know of its blocks: their rows, the columns of a panel, the depth
     that is taken at a time, and the floats of a block's copies for each element of that depth, and
-    besides."""
+    besides; and how many KB of copies and of sums that are set aside it wants to have."""
 
     mr: int
     nr: int
@@ -69,6 +69,8 @@ class Room:
     each: int
     more: int
     unit: int = 16  # a depth that is less than `deep` is filled up to a multiple of it
+    copies: int = COPIES
+    aside: int = ASIDE
 
 
 def lines_of(use: Use) -> Lines:
@@ -89,8 +91,8 @@ def blocked(use: Use, kernel: str, macros: Macros, lines: Lines, room: Room) -> 
     if depth is not None:
         deep = min(deep, max(1, -(-depth // room.unit)) * room.unit)
     copied = deep * room.each + room.more
-    chunk = max(1, min(most or COPIES, (COPIES << 8) // copied))
-    width = max(1, min(-(-n // room.nr), (ASIDE << 8) // (chunk * room.mr * room.nr)))
+    chunk = max(1, min(most or room.copies, (room.copies << 8) // copied))
+    width = max(1, min(-(-n // room.nr), (room.aside << 8) // (chunk * room.mr * room.nr)))
     if depth is not None and depth <= deep:
         width = 1  # no sums are set aside
     share = chunk * (copied + room.mr * width * room.nr)

@@ -842,6 +842,13 @@ class _gemm_int(Op):
 
 gemm_int: _gemm_int
 
+class _gemm_parts(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b in float32 by a matrix unit of bfloat16, with b as `pack_parts` lays it out, and
+        blocks of a split into parts"""
+
+gemm_parts: _gemm_parts
+
 class _gradient(Op):
     def __call__(self, x: Tensor, /, *, of: str) -> Any:
         """x itself, which is the gradient of the loss with respect to the value called `of` in a
@@ -1450,6 +1457,14 @@ class _pack_pairs(Op):
         elements of the same sum are adjacent"""
 
 pack_pairs: _pack_pairs
+
+class _pack_parts(Op):
+    def __call__(self, b: Tensor, /, *, nr: int, parts: int = ..., transpose: bool = ...) -> Any:
+        """the right-hand side of a product of float32 by a matrix unit, in panels of nr columns:
+        for each step of 32 rows the bfloat16 parts of w·2²⁴, one after the other, each as
+        `pack_blocks` lays it out"""
+
+pack_parts: _pack_parts
 
 class _pack_winograd(Op):
     def __call__(self, w: Tensor, /, *, tile: int, nr: int) -> Any:

@@ -259,7 +259,10 @@ def _rate(chosen: Plan) -> str:
 
 
 def _multiplied(chosen: Plan) -> float:
-    """Of a tile of n outputs along an axis, n + 2 products stand for 3 n."""
+    """Of a tile of n outputs along an axis, n + 2 products stand for 3 n. Of numbers in parts, all
+    products of parts are counted that are not too small."""
+    if parts := chosen.get("parts", 0):
+        return parts * (parts + 1) / 2
     tile = chosen.get("tile", 0)
     if not chosen.kind.startswith("winograd") or not tile:
         return 1.0

@@ -56,6 +56,7 @@ IMAGE = ("BATCH", "OH", "OW")
 GROWS = {"gemm": ("M", "N", "K"), "gemm_int": ("M", "N", "K"),
          "gemm_blocked": ("M", "N", "K", "DEEP", "CHUNK"),
          "gemm_amx_blocked": ("M", "N", "K", "DEEP", "CHUNK"),
+         "gemm_parts": ("M", "N", "K", "DEEP", "CHUNK"),
          "gemm_amx": ("M", "N", "K"), "conv_amx": (*IMAGE, "O", "KH", "RUN"),
          "attend": ("S", "T", "HEADS"), "attend_amx": ("S", "T", "HEADS"),
          "conv_direct": (*IMAGE, "C", "O"), "conv_int": (*IMAGE, "O", "KH", "RUN"),

@@ -71,6 +71,19 @@ def bf16(depth: int) -> float:
 
 
 @cache
+def two_parts(depth: int) -> float:
+    """The error of float32 operands that are sums of two bfloat16, in sums of up to 4096 products,
+    without the products of two second parts."""
+    depth = min(depth, 4096)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((16, depth), (depth, _OUTPUTS)))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    (a1, b1), (a2, b2) = ([_rounded(x) for x in pair] for pair in (
+        (a, b), (a - _rounded(a).astype(np.float32), b - _rounded(b).astype(np.float32))))
+    return _relative(a1 @ b1 + a1 @ b2 + a2 @ b1, exact)
+
+
+@cache
 def tf32(depth: int) -> float:
     """The error of float32 operands rounded to the 19 bits of tf32, in sums of up to 4096
     products."""

@@ -46,6 +46,11 @@ class Rules:
         return self.precision == "strict"
 
     @property
+    def parts(self) -> int:
+        """The bfloat16 parts of a float32 that a matrix unit multiplies; three hold all digits."""
+        return 3 if self.precision == "default" else 2
+
+    @property
     def marks(self) -> dict[str, str]:
         """What of them is not as usual and counts beyond the choice of kernels, for `meta`."""
         return ({} if self.precision == "default" else {"precision": self.precision}) | (

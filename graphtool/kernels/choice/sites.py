@@ -104,6 +104,7 @@ class Product:
     dtype: DType = dtypes.float32
     zeros: bool = False  # B holds rows of zeros, for columns of A that are no part of the product
     dropped: bool = False  # taps that read only padding are left out of weights that may be ∞
+    large: bool = False  # B is constant, and holds numbers that have no sum of bfloat16 parts
 
     def __str__(self) -> str:
         return _record("product", self)

@@ -70,7 +70,7 @@ def measured(site: Site) -> str:
     if isinstance(site, Attention):
         return str(replace(site, hidden=False))
     if isinstance(site, Product):
-        return str(replace(site, zeros=False, dropped=False))
+        return str(replace(site, zeros=False, dropped=False, large=False))
     return str(replace(site, zeros=False) if isinstance(site, Conv) else site)
 
 

@@ -19,6 +19,7 @@ from graphtool.kernels.choice.alternatives import Chosen, alternative
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv, Product, Site
+from graphtool.kernels.packing.parts import splits
 from graphtool.target import Target
 
 T = TypeVar("T")
@@ -106,6 +107,12 @@ def is_finite(x: Tracer) -> bool:
     held = _sources(x)
     return held is not None and all(np.isfinite(n.attrs["data"].source).all()
                                     for n in held if n.outputs[0].type.dtype.is_float)
+
+
+def is_large(x: Tracer) -> bool:
+    """Whether the value is known at build time, and holds numbers that are no sums of parts."""
+    held = _sources(x)
+    return held is not None and not all(splits(n.attrs["data"].source) for n in held)
 
 
 def if_finite(w: Tracer, value: T, why: str) -> T | Assumes[T]:

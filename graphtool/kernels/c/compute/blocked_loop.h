@@ -8,6 +8,7 @@
                  aside
    GT_UNIT       the depth is cut at multiples of it
    GT_COLUMN     the depth of a panel of B, with the zeros at its end
+   GT_PLANES       numbers of B for an element of the depth and a column, if they are not one
    GT_STEPS(k)   steps in which a tile reads a panel of depth k
    NAME_copyN(b, line, k, depth, count, to GT_ARGS)
                  copies `count` blocks of N lines of product b, from element k on, for every N up to
@@ -18,6 +19,9 @@
                  at `ahead`, which moves on by `step` bytes
    GT_SHAPE      rows of a segment, for tiles of a matrix unit; left out: there are none */
 
+#ifndef GT_PLANES
+#define GT_PLANES 1
+#endif
 /* Where the sums of a block and a panel are set aside: behind the copies. */
 #define GT_ASIDE(base, block, panel)                                                              \
     ((float *)((base) + (GT_CHUNK) * (GT_TALL) + ((panel) * (GT_CHUNK) + (block)) * (GT_SET)))
@@ -39,8 +43,9 @@ GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64
         GT_CALL(_copy, shorter, GT_MR, b, turn * shorter + longer, k, end - k, next - turn,
                 work + (turn - c) * (GT_TALL) GT_ARGS);
     for (int64_t q = p; q < above; q++) {
-        const GT_COPY *right = GT_B(b) + (q * (GT_COLUMN) + k) * GT_NR;
-        const char *ahead = (const char *)(right + (q + 1 < above ? (GT_COLUMN) * GT_NR : 0));
+        const int64_t whole = (GT_COLUMN) * GT_PLANES * GT_NR;
+        const GT_COPY *right = GT_B(b) + q * whole + k * GT_PLANES * GT_NR;
+        const char *ahead = (const char *)(right + (q + 1 < above ? whole : 0));
         for (int64_t i = c; i < next; i++, ahead += GT_STEPS(end - k) * step)
             GT_CALL(_tile, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), q,
                     work + (i - c) * (GT_TALL), right, end - k, ahead, step,

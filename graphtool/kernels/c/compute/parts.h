@@ -101,6 +101,20 @@ GT_INLINE gt_vw gt_split_run(const float *x, int64_t count, const int parts, uin
     return seen;
 }
 
+/* Up to 16 rows of a matrix that is transposed in memory, columns ldk apart, as rows of 32 numbers
+   of which `depth` are set. Rows of the result that are not in the matrix are arbitrary. */
+GT_INLINE void gt_turn_run(const float *x, int64_t ldk, int64_t rows, int64_t depth, float *to)
+{
+    float columns[GT_PARTS_RUN * GT_SEGMENT] GT_ALIGNED = {0};
+    for (int64_t k = 0; k < depth; k++)
+        if (rows == GT_SEGMENT) memcpy(columns + k * GT_SEGMENT, x + k * ldk, GT_SEGMENT * 4);
+        else memcpy(columns + k * GT_SEGMENT, x + k * ldk, (size_t)rows * sizeof(float));
+    for (int64_t k = 0; k < GT_PARTS_RUN; k += GT_LANES)
+        for (int64_t m = 0; m < GT_SEGMENT; m += GT_LANES)
+            gt_transpose_square(columns + k * GT_SEGMENT + m, GT_SEGMENT, to + m * GT_PARTS_RUN + k,
+                                GT_PARTS_RUN);
+}
+
 /* The parts of two rows of a right-hand side by pairs, as a panel holds them: in each lane the
    first row's number is the lower half. */
 GT_INLINE void gt_split_pairs(gt_vf first, gt_vf second, const int parts, gt_vw *pairs)
@@ -176,6 +190,17 @@ GT_INLINE void gt_parts_run(const int parts, const int two, const int wide, cons
     }
 }
 #endif
+
+/* A block's sums of parts, [2][16][GT_COLUMNS], as sums of floats: put into `sums`, or added if it
+   has `begun`. Both are vector-aligned, and may be the same if it has not. */
+GT_INLINE void gt_parts_finish(const float *tiles, const int two, int begun, float *sums)
+{
+    for (int64_t i = 0; i < (two ? 2 : 1) * GT_SEGMENT * GT_COLUMNS; i += GT_LANES) {
+        gt_vf sum = *(const gt_vf *)(tiles + i) * gt_splat(GT_PARTS_BACK);
+        if (begun) sum += *(const gt_vf *)(sums + i);
+        *(gt_vf *)(sums + i) = sum;
+    }
+}
 
 /* Whether sums of parts are in tiles; else gt_parts_rows is for all numbers. */
 GT_INLINE int gt_parts_in_tiles(void)

@@ -1,0 +1,147 @@
+"""Products of float32 by parts on a matrix unit, compiled: by tiles where this machine has them,
+and by the multiply-adds that stand in for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp, passes
+from graphtool import ops as o
+from graphtool.compile.as_is import build
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.plan import chosen_plan
+from graphtool.ir.trace import trace
+from graphtool.kernels.choice.choose import choose
+from graphtool.kernels.choice.rules import rules_of
+from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.gemm import GEMM
+from graphtool.kernels.gemm_parts import GEMM_PARTS
+from graphtool.target import named
+from tests.lower.test_amx import COPIED, TARGETS, Array
+
+# the greatest error by so many parts, relative to the sum of the magnitudes of the terms; that of
+# multiply-adds is up to this for sums of 1,100
+ERROR = {3: 1e-6, 2: 4e-5}
+
+
+def built(x: Array, w: Array, plan: Any, name: str, folder: Path, turned: bool = False) -> Path:
+    """x·w + 1 by the kernel of a plan; x may be transposed in memory."""
+    target = replace(TARGETS[name], threads=2)
+
+    def function(x: Any) -> Any:
+        x = o.transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if turned else x
+        constant, n = x.builder.constant(w), w.shape[-1]
+        if plan.kind == GEMM.kind:
+            return o.gemm(x, o.pack(constant, nr=target.nr), n=n, plan=plan) + 1.0
+        panels = o.pack_parts(constant, nr=target.nr, parts=plan.get("parts", 3))
+        return o.gemm_parts(x, panels, n=n, plan=plan) + 1.0
+    graph = trace(function, [TensorType(dtypes.float32, x.shape)], ["x"])
+    done = passes.run(Module(graph, ("y",)), "fold,fuse", supply={"target": target})
+    return build(done, folder, target=target)
+
+
+@pytest.mark.part(12)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("m", "n", "k", "deep", "split", "parts"), [
+    (*case, 1 + i % 2, 3) for i, case in enumerate(COPIED)] + [(45, 70, 100, 64, 1, 2)], ids=str)
+def test_products(m: int, n: int, k: int, deep: int, split: int, parts: int, turned: bool,
+                  target: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(m + n + k)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((2, m, k), (2, k, n)))
+    exact, size = x.astype(float) @ w, np.abs(x).astype(float) @ np.abs(w)
+    plan = GEMM_PARTS.plan(split=split, deep=deep, near=40, parts=parts)
+    given = np.ascontiguousarray(x.swapaxes(1, 2)) if turned else x
+    folder = built(given, w, plan, target, tmp_path / "b", turned)
+    for threads in (1, 2):
+        (got,) = graphtool.load(folder, threads=threads)(x=given).values()
+        assert (np.abs(got - 1.0 - exact) <= ERROR[parts] * (size + 1)).all()
+
+
+def spread(rng: np.random.Generator, shape: tuple[int, ...], by: Any) -> Array:
+    """Numbers whose exponents have this standard deviation, but none that does not split."""
+    x = rng.standard_normal(shape) * 2.0 ** (by * rng.standard_normal(shape))
+    return np.clip(x, -2.0 ** 28, 2.0 ** 28).astype(np.float32)
+
+
+def cancelling(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """Rows whose second half is the first one, with the other sign and a little noise."""
+    x = rng.standard_normal(shape).astype(np.float32)
+    x[:, shape[1] // 2:] = -x[:, :shape[1] // 2] * np.float32(1 + 2 ** -20)
+    return x
+
+
+def test_the_error_is_that_of_multiply_adds(tmp_path: Path) -> None:
+    """Wide exponents within a row and from row to row, tiny numbers, sums that cancel, terms of one
+    sign: the error relative to the magnitudes of the terms is at most twice that of multiply-adds,
+    or two units in the last place."""
+    rng = np.random.default_rng(5)
+    m, n, k = 70, 40, 600
+    rows = 2.0 ** rng.integers(-120, 20, (m, 1))
+    w = spread(rng, (k, n), 3)
+    w[k // 2:] = w[:k // 2]
+    inputs = [spread(rng, (m, k), 0), spread(rng, (m, k), 30), spread(rng, (m, k), 1) * rows,
+              spread(rng, (m, k), 3) * 1e-41, cancelling(rng, (m, k)),
+              np.abs(spread(rng, (m, k), 1)), np.eye(m, k, dtype=np.float32) * 1e-30]
+    errors: dict[str, list[float]] = {}
+    for plan in (GEMM.plan(nv=2), GEMM_PARTS.plan()):
+        model = graphtool.load(built(inputs[0], w, plan, "tiles", tmp_path / plan.kind))
+        for x in (x.astype(np.float32) for x in inputs):
+            (got,) = model(x=x).values()
+            exact, size = x.astype(float) @ w + 1, np.abs(x).astype(float) @ np.abs(w) + 1
+            errors.setdefault(plan.kind, []).append(float((np.abs(got - exact) / size).max()))
+    for fma, parts in zip(*errors.values(), strict=True):
+        assert parts <= max(2 * fma, 2.0 ** -22)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers_that_do_not_split(target: str, tmp_path: Path) -> None:
+    """NaN and infinities are where the definition has them, and what is large is multiplied too."""
+    rng = np.random.default_rng(6)
+    x, w = spread(rng, (150, 70), 0), spread(rng, (70, 40), 0)
+    w[3, 5] = 0
+    x[2, 3], x[40, 69], x[100], x[140, 8] = np.inf, np.nan, -np.inf, 1e37
+    plan = GEMM_PARTS.plan(deep=32)
+    folder = built(x, w, plan, target, tmp_path / "b")
+    with np.errstate(invalid="ignore"):
+        want = (x[:, :, None].astype(float) * w[None]).sum(1) + 1
+    for threads in (1, 2):
+        (got,) = graphtool.load(folder, threads=threads)(x=x).values()
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        assert np.isnan(got[2, 5]) and np.isinf(got[2, 4]) and np.isnan(got[40]).all()
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e9])
+def test_weights_that_do_not_split_are_for_multiply_adds(value: float, tmp_path: Path) -> None:
+    w = np.ones((64, 128), np.float32)
+    w[5, 5] = value
+    module = Module(trace(lambda x: o.matmul(x, x.builder.constant(w)), [
+        TensorType(dtypes.float32, (256, 64))], ["x"]), ("y",))
+    done = passes.run(module, None, supply={"target": TARGETS["tiles"]})
+    assert [n.op.name for n in done.graph.nodes if n.op.name.startswith("gemm")] == ["gemm"]
+    x = np.ones((256, 64), np.float32)
+    (got,) = graphtool.load(build(done, tmp_path / "b", target=TARGETS["tiles"]))(x=x).values()
+    (want,) = interp.run(module, {"x": x}).values()
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("site", "precision", "kind"), [
+    (Product(1, 128, 768, 768), "default", "gemm_parts{split=2,near=1024,parts=3}"),
+    (Product(1, 128, 768, 768), "high", "gemm_parts{split=2,near=1024,parts=2}"),
+    (Product(1, 128, 768, 768), "strict", "gemm"), (Product(1, 128, 768, 768), "fast", "gemm_amx"),
+    (Product(1, 128, 768, 768, large=True), "default", "gemm{nv=2}"),
+    (Product(1, 1, 768, 768), "default", "gemm{nv=2,beside=4}"),
+    (Product(1, 128, 768, 768, dtype=dtypes.uint8), "default", "gemm_amx")])
+def test_what_is_chosen(site: Product, precision: str, kind: str) -> None:
+    made = choose(site, named("amx", 1), rules_of(precision))
+    assert str(chosen_plan(made)).startswith(kind)
+    for other in ("x86-64-v4", "x86-64-v3", "x86-64", "generic"):
+        assert "parts" not in str(chosen_plan(choose(site, named(other, 1), rules_of(precision))))
+    unsure = choose(site, named("amx", 1), rules_of(precision, assume="nothing"))
+    assert str(chosen_plan(unsure)) == str(chosen_plan(made))
