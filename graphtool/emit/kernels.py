@@ -16,6 +16,7 @@ from graphtool.emit.gathers import sizes_of
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
+from graphtool.emit.numbers import given, passed
 from graphtool.emit.shares import has_phases, phased, pieces
 from graphtool.emit.statements import Statements, is_for_a_team, language_of_kernel
 from graphtool.emit.weights import ALIGN
@@ -41,24 +42,6 @@ def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
     return [c for name, c in dims.items() if name in used]
 
 
-def parameters(kernel: Kernel, dims: Mapping[str, str], language: Language,
-               buffer: str = "{pointer}{name}") -> list[str]:
-    """The declarations of what a kernel hands on behind its part: the worker if it has phases,
-    buffers such as `const float *x`, each as `buffer`, then sizes."""
-    who = language.workers
-    return [*([f"{who.type}{who.name}"] if phased(kernel) else []),
-            *(buffer.format(pointer=pointer_type(p, language), name=p.name)
-              for p in kernel.params),
-            *(f"{language.size} {d}" for d in kernel_dims(kernel, dims))]
-
-
-def signature(name: str, kernel: Kernel, dims: Mapping[str, str], language: Language) -> str:
-    """The head of a kernel: its part of the work, then its parameters."""
-    params = ", ".join((*language.workers.params,
-                        *parameters(kernel, dims, language, language.buffer)))
-    return language.kernel.format(name=f"{name}_{kernel.name}", params=params)
-
-
 INT64_MAX = 2 ** 63 - 1
 
 
@@ -72,7 +55,8 @@ class Kernels:
         self.places = debug.kernels(program) if debug else dict[str, Place]()
         self.printer = ExprPrinter(dims, language=language)
         self.labels, self.pieces = _labels(program), pieces(program, language.steps.pieces)
-        self.sizes = sizes_of(program)
+        self.sizes, self.given = sizes_of(program), given(program)
+        self.passed = passed(program, language)
 
     @property
     def compiled_later(self) -> bool:
@@ -100,8 +84,22 @@ class Kernels:
         return w.text()
 
     def head(self, kernel: Kernel) -> str:
-        """The prototype of a kernel without `;`."""
-        return signature(self.program.name, kernel, self.dims, self.of(kernel))
+        """The prototype of a kernel without `;`: its part of the work, then its parameters."""
+        it = self.of(kernel)
+        params = ", ".join((*it.workers.params, *self.parameters(kernel, it, it.buffer)))
+        return it.kernel.format(name=f"{self.program.name}_{kernel.name}", params=params)
+
+    def parameters(self, kernel: Kernel, language: Language, buffer: str = "{pointer}{name}"
+                   ) -> list[str]:
+        """The declarations of what a kernel hands on behind its part: the worker if it has phases,
+        buffers such as `const float *x`, each as `buffer`, numbers, then sizes."""
+        who = language.workers
+        return [*([f"{who.type}{who.name}"] if phased(kernel) else []),
+                *(buffer.format(pointer=pointer_type(p, language), name=p.name)
+                  for p in kernel.params),
+                *(f"{language.type(p.number.dtype.computes)} {p.name}"
+                  for p in self.passed[kernel.name]),
+                *(f"{language.size} {d}" for d in kernel_dims(kernel, self.dims))]
 
     def of(self, kernel: Kernel) -> Language:
         """The language, with this kernel's workers and type of indices."""
@@ -159,7 +157,8 @@ class Kernels:
         return Statements(w, ExprPrinter(self.dims, packed, self.of(kernel)),
                           {p.name: p for p in kernel.params}, serial,
                           KernelFacts(masks, self.program.align < ALIGN,
-                                      self.sizes.get(kernel.name, {})), hook,
+                                      self.sizes.get(kernel.name, {}), self.given[kernel.name]),
+                          hook,
                           any(map(is_for_a_team, walked(kernel.body))))
 
     def body(self, w: Writer, kernel: Kernel) -> None:
@@ -181,12 +180,13 @@ class Kernels:
     def names(self, kernel: Kernel) -> list[str]:
         """What a kernel hands on to its templates besides the piece."""
         worker = [self.language.workers.name] if phased(kernel) else []
-        return worker + [p.name for p in kernel.params] + kernel_dims(kernel, self.dims)
+        return [*worker, *(p.name for p in kernel.params),
+                *(p.name for p in self.passed[kernel.name]), *kernel_dims(kernel, self.dims)]
 
     def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
         """Write the hooks and macros of one template, and the include of its header."""
         c_name, who = f"{self.program.name}_{kernel.name}_{at}", self.language.workers
-        params = "".join(f", {p}" for p in parameters(kernel, self.dims, self.language))
+        params = "".join(f", {p}" for p in self.parameters(kernel, self.language))
         args = "".join(f", {n}" for n in self.names(kernel))
         with w.standing_for(self.places.get(kernel.name)):
             for hook in t.hooks:

@@ -12,6 +12,7 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.kernels import kernel_dims, pointer_type
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
+from graphtool.emit.numbers import passed
 from graphtool.emit.shares import only_runs, own_memory, phased, pieces
 from graphtool.emit.statements import is_for_a_team, language_of_kernel
 from graphtool.emit.vectors import vectors
@@ -71,7 +72,7 @@ class StepPrinter:
         self.w, self.program, self.held, self.dims = w, program, held, dims
         self.printer = ExprPrinter(dims)
         self.buffers = {b.name: b for b in program.buffers}
-        self.kernels = {k.name: k for k in program.kernels}
+        self.kernels, self.passed = {k.name: k for k in program.kernels}, passed(program, language)
         self.sizes = [s.name for s in program.sizes]
         self.pieces = pieces(program, self.how.pieces)
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
@@ -211,6 +212,7 @@ class StepPrinter:
         own = frozenset() if phases else own_memory(kernel)
         args = [self.pointer(a, p, p.name in own)
                 for a, p in zip(step.args, kernel.params, strict=True)]
+        args += [self.printer.expr(p.argument(kernel, step)) for p in self.passed[kernel.name]]
         args += kernel_dims(kernel, self.dims)
         at, self.at = f"{self.at}, {self.total}", self.at + 1
         args = [*(how.whole if phases else how.part),

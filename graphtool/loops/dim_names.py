@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, substitute, symbols, text
 
-# iterators and scalars of nests, and the indices that templates hand to their hooks
-_OWN = re.compile(r"((acc|at|c|i|j|k|o|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t)_*")
+# iterators, scalars and numbers of kernels, and the indices that templates hand to their hooks
+_OWN = re.compile(r"((acc|at|c|i|j|k|num|o|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t)_*")
 
 
 def in_program(name: str) -> str:

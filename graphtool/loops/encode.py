@@ -136,6 +136,8 @@ class _KernelWriter(_Writer):
         head = f'{{"id": {compact(k.name)}, "params": {params}'
         if k.serial:
             head += ', "serial": true'
+        if k.numbers:
+            head += f', "numbers": {compact([*map(self.row, k.numbers)])}'
         if self.symbols:
             rows = [compact(self.declared(s)) for s in self.symbols]
             head += f',\n  "symbols": {table(rows, "   ")}'

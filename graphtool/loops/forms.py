@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.loops.ir import Apply, Const, Expr, Load, Name
 from graphtool.loops.walk import mapped
 
@@ -43,12 +44,22 @@ FORMS: Mapping[str, PrintedFunction] = {
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
     """What a rule may know of the kernel: whether it stores truth values, whether it is for a
-    machine without vectors and of little memory, and the least size of the buffer that each
-    parameter is given."""
+    machine without vectors and of little memory, the least size of the buffer that each parameter
+    is given, and all that each number is in some run."""
 
     masks: bool = False
     small: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def known(self, e: Expr) -> tuple[float, ...]:
+        """What a number can be; nothing if it is unknown."""
+        match e:
+            case Const(value):
+                return (value,)
+            case Name(name):
+                return self.numbers.get(name, ())
+        return ()
 
 
 Rule = Callable[[Expr, KernelFacts], Expr | None]
@@ -81,60 +92,87 @@ def _plain(e: Expr) -> bool:
     return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not e.dtype.is_narrow)
 
 
-def limited(e: Expr, _: KernelFacts) -> Expr | None:
+def limited(e: Expr, around: KernelFacts) -> Expr | None:
     """exp(min(x, c)) → exp(choose(x >= c, c, x)), and the same of expm1, max, and a min that is
     scaled: gcc makes a branch around the exponential, with the result for c computed before."""
     match e:
         case Apply("exp" | "expm1" as fn, (x,)) if e.dtype.is_float:
-            chosen = _chosen(x)
+            chosen = _chosen(x, around)
             return None if chosen is x else Apply(fn, (chosen,), e.dtype)
     return None
 
 
-def _chosen(e: Expr) -> Expr:
+def _chosen(e: Expr, around: KernelFacts) -> Expr:
     """The expression, with a choice in place of the minimum or maximum that it scales."""
     match e:
-        case Apply("min" | "max" as fn, (x, Const() as c)) if e.dtype.is_float:
+        case Apply("min" | "max" as fn, (x, c)) if e.dtype.is_float and around.known(c):
             beyond = Apply("ge" if fn == "min" else "le", (x, c), dtypes.bool_)
             return Apply("choose", (beyond, c, x), e.dtype)
-        case Apply("mul" | "div" as fn, (x, Const() as c)) if (scaled := _chosen(x)) is not x:
+        case Apply("mul" | "div" as fn, (x, c)) if around.known(c) and (
+                scaled := _chosen(x, around)) is not x:
             return Apply(fn, (scaled, c), e.dtype)
-        case Apply("over", (x, s, r)) if (scaled := _chosen(x)) is not x:
+        case Apply("over", (x, s, r)) if (scaled := _chosen(x, around)) is not x:
             return Apply("over", (scaled, s, r), e.dtype)
     return e
 
 
-def over(e: Expr, _: KernelFacts) -> Expr | None:
-    """x / s → over(x, s, 1/s) in float32, where neither s nor 1/s is near the ends of the range and
-    a multiplication by 1/s is not exact anyway."""
+def over(e: Expr, around: KernelFacts) -> Expr | None:
+    """x / s → over(x, s, 1/s) in float32, for numbers s with an inverse; that of a number which a
+    run passes is passed too."""
     match e:
-        case Apply("div", (x, Const(value) as s)) if s.dtype is dtypes.float32:
-            s32 = np.float32(value)
-            if 2.0 ** -100 < abs(s32) < 2.0 ** 100 and abs(np.frexp(s32)[0]) != 0.5:
-                return Apply("over", (x, s, Const(float(np.float32(1) / s32), s.dtype)), e.dtype)
+        case Apply("div", (x, s)) if (values := around.known(s)) and all(
+                has_inverse(v, s.dtype) for v in values):
+            inverse = Name(inverse_name(s), s.dtype) if isinstance(s, Name) else Const(
+                inverse_of(values[0]), s.dtype)
+            return Apply("over", (x, s, inverse), e.dtype)
     return None
 
 
-def steps(e: Expr, _: KernelFacts) -> Expr | None:
+def has_inverse(s: float, dtype: DType) -> bool:
+    """Whether division by s is computed by means of 1/s: in float32, where neither s nor 1/s is
+    near the ends of the range and a multiplication by 1/s is not exact anyway."""
+    if dtype is not dtypes.float32:
+        return False
+    s32 = np.float32(s)
+    return bool(2.0 ** -100 < abs(s32) < 2.0 ** 100 and abs(np.frexp(s32)[0]) != 0.5)
+
+
+def inverse_of(s: float) -> float:
+    """1/s in float32."""
+    return float(np.float32(1) / np.float32(s))
+
+
+def inverse_name(s: Name) -> str:
+    """What the inverse of a number that runs pass is called."""
+    return f"over_{s.name}"
+
+
+def steps(e: Expr, around: KernelFacts) -> Expr | None:
     """float32((int)uint8(round(x) + z) - z) → steps(x, -z): a quantised number in steps from its
     zero point z, which need not become an integer in between."""
     match e:
-        case Apply("cast", (Apply("sub", (wide, Const(int(zero)))) as inner,), dtypes.float32) if (
+        case Apply("cast", (Apply("sub", (wide, zero)) as inner,), dtypes.float32) if (
                 inner.dtype is dtypes.int32):
-            pass
+            zeros = around.known(zero)
         case Apply("cast", (wide,), dtypes.float32):
-            zero = 0
+            zeros = (0,)
         case _:
             return None
     while isinstance(wide, Apply) and wide.fn == "cast" and wide.dtype is dtypes.int32:
         wide = wide.args[0]
+    low: Expr = Const(0.0, dtypes.float32)
     match wide:
-        case Apply("cast", (Apply("add", (Apply("round", (x,)), Const(added))),)) if added == zero:
-            pass
-        case Apply("cast", (Apply("round", (x,)),)) if zero == 0:
+        case Apply("cast", (Apply("add", (Apply("round", (x,)), Const(added))),)) if zeros == (
+                added,):
+            low = Const(float(-added), dtypes.float32)
+        case Apply("cast", (Apply("add", (Apply("round", (x,)), Name() as added)),)) if (
+                zeros and zeros == around.known(added)):
+            low = Apply("neg", (added,), dtypes.float32)
+        case Apply("cast", (Apply("round", (x,)),)) if zeros == (0,):
             pass
         case _:
             return None
-    if wide.dtype is not dtypes.uint8 or x.dtype is not dtypes.float32 or not 0 <= zero <= 255:
+    if wide.dtype is not dtypes.uint8 or x.dtype is not dtypes.float32 or not all(
+            0 <= z <= 255 for z in zeros):
         return None
-    return Apply("steps", (x, Const(float(-zero), dtypes.float32)), dtypes.float32)
+    return Apply("steps", (x, low), dtypes.float32)

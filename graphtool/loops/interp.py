@@ -58,7 +58,9 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                     kernel = kernels[step.kernel]
                     given = {p.name: memory.arrays[a] for p, a in zip(kernel.params, step.args,
                                                                       strict=True)}
-                    KernelRun(kernel, given, dims, lanes).run()
+                    numbers = {n.name: number(x, n.dtype) for n, x in zip(
+                        kernel.numbers, step.numbers, strict=True)}
+                    KernelRun(kernel, given, dims | numbers, lanes).run()
                 case Branch():
                     take(step.then if memory.arrays[step.pred][0] else step.orelse)
                 case Repeat():
@@ -208,7 +210,7 @@ class KernelRun:
         """The value of an expression, from the values of its operands."""
         match e:
             case Const(value, dtype):
-                return np.asarray(value).astype(dtype.numpy).astype(compute_type(dtype))[()]
+                return number(value, dtype)
             case Name(name):
                 return self.env[name]
             case Index(value):
@@ -224,6 +226,11 @@ class KernelRun:
             case Apply(fn):
                 out = BY_NAME[fn].numpy(*args)
                 return np.asarray(out).astype(compute_type(e.dtype))[()]
+
+
+def number(value: int | float | bool, dtype: DType) -> Any:
+    """A number of type `dtype`, as scalars of this type are computed."""
+    return np.asarray(value).astype(dtype.numpy).astype(compute_type(dtype))[()]
 
 
 def compute_type(d: DType) -> np.dtype[Any]:

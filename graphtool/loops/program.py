@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from graphtool.assume import Assumed
 from graphtool.dtypes import DType
 from graphtool.io.manifest_rows import Choice
 from graphtool.loops.interned import Interned
-from graphtool.loops.ir import Stmt
+from graphtool.loops.ir import Name, Stmt
 from graphtool.symbolic import Dim, Equation, Symbol, ceildiv
 
 
@@ -73,18 +73,19 @@ class Kernel:
     """One C function that every thread runs on its share; `serial`: only thread 0 runs it.
 
     Equal kernels are one object: two layers of the same shape differ only in the buffers that they
-    pass.
+    pass, and in `numbers`, which a run passes by value.
     """
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Stmt, ...]
     serial: bool = False
+    numbers: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Call a kernel on buffers; `barrier`: then wait until all threads are done.
+    """Call a kernel on buffers and numbers; `barrier`: then wait until all threads are done.
 
     `choice` lists the alternatives from which the kernel was chosen, if there were any.
     """
@@ -96,6 +97,7 @@ class Run:
     flops: Dim = 0
     barrier: bool = True
     choice: Choice | None = None
+    numbers: tuple[int | float | bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,6 +163,25 @@ def inner_steps(s: Step) -> tuple[Step, ...]:
             return s.body
         case _:
             return ()
+
+
+def map_inner(s: Step, change: Callable[[tuple[Step, ...]], tuple[Step, ...]]) -> Step:
+    """The step with `change` applied to each list of steps inside it."""
+    match s:
+        case Branch():
+            return replace(s, then=change(s.then), orelse=change(s.orelse))
+        case Repeat():
+            return replace(s, cond=change(s.cond), body=change(s.body))
+        case Times():
+            return replace(s, body=change(s.body))
+        case _:
+            return s
+
+
+def map_runs(steps: Iterable[Step], change: Callable[[Run], Run]) -> tuple[Step, ...]:
+    """The steps with `change` applied to each run, also to those of branches and loops."""
+    return tuple(change(s) if isinstance(s, Run) else map_inner(
+        s, lambda inner: map_runs(inner, change)) for s in steps)
 
 
 def every_step(steps: Iterable[Step]) -> Iterator[Step]:

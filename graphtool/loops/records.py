@@ -78,6 +78,8 @@ _KINDS: dict[Any, FieldKind] = {
     ir.Expr: FieldKind(list[Any], "expr"),
     ir.Stmt: FieldKind("StmtRow", "stmt"), ir.Hook: FieldKind("HookRow", "hook"),
     program.Step: FieldKind("StepRow", "row"), program.Param: FieldKind("ParamRow", "row"),
+    ir.Name: FieldKind("NameRow", "row"),
+    int | float | bool: FieldKind(int | float | str, "number"),
     Choice | None: FieldKind(Choice | None, "choice"), Symbol: FieldKind(str, "named")}
 
 
@@ -133,6 +135,7 @@ FORMS = (
     RecordForm(program.Bind, "bind", kinds={"size": DECLARED}),
     RecordForm(program.Param, keys={**_ID, "const": "writes"},
                kinds={"const": FieldKind(bool, "opposite")}, defaults={"const": True}),
+    RecordForm(ir.Name, keys=_ID, doc="A number that a run passes by value, and its type."),
     RecordForm(program.Kernel, keys=_ID, doc="A C function that every thread runs on its share; "
                "`serial`: only thread 0 runs it. Expressions refer to the rows of `shared`.",
                more=(("symbols", list[ProgramSymbolRow], []), ("shared", list[list[Any]], []))),
@@ -201,8 +204,7 @@ StmtRow, StepRow = _union(ir.Stmt), _union(program.Step)
 LEAVES = {"const": ir.Const, "name": ir.Name, "index": ir.Index, "load": ir.Load}
 """The expressions without operands: [word, type, value of each other field]. `["ref", n]` is row n
 of the kernel's `shared`; every other row is an Apply: [function, type, operand, ...]."""
-LEAF_KINDS = {word: {name: FieldKind(int | float | str, "number") if hint == int | float | bool
-                     else kind_of(hint) for name, hint in get_type_hints(leaf).items()
+LEAF_KINDS = {word: {name: kind_of(hint) for name, hint in get_type_hints(leaf).items()
                      if name != "dtype"} for word, leaf in LEAVES.items()}
 
 ProgramFile: Any = msgspec.defstruct(

@@ -182,6 +182,9 @@ class _Program:
         if len(s.args) != len(kernel.params):
             raise fault("GT0374", f"{len(s.args)} buffers are given to {kernel.name}, which takes "
                                   f"{len(kernel.params)}", place)
+        if len(s.numbers) != len(kernel.numbers):
+            raise fault("GT0374", f"{len(s.numbers)} numbers are given to {kernel.name}, which "
+                                  f"takes {len(kernel.numbers)}", place)
         self.only_dims(s.flops, "flops")
         given: dict[str, Buffer] = {}
         for name, p in zip(s.args, kernel.params, strict=True):

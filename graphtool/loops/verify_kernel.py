@@ -109,8 +109,11 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
                         f"kernel {kernel.name}")
         params[p.name] = p
     checker = _Checker(result)
+    around = _KernelScope(indices=dims, params=params)
     try:
-        around = _KernelScope(indices=dims, params=params)
+        for n in kernel.numbers:
+            checker.fresh(n.name, around)
+            around.names[n.name] = n.dtype
         for s, scope in scoped(kernel.body, around, checker.inner):
             for e in values(s):
                 checker.expr(e, scope)

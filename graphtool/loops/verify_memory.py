@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
-from graphtool.loops.ir import Stmt
+from graphtool.loops.ir import Name, Stmt
 from graphtool.loops.program import (
     Bind,
     Branch,
@@ -28,7 +28,7 @@ from graphtool.loops.program import (
     runs,
 )
 from graphtool.loops.sample_sizes import tried
-from graphtool.loops.spans import WIDE, Intervals, Points, Spans, positions, touch
+from graphtool.loops.spans import WIDE, Intervals, Points, Spans, limits, positions, touch
 from graphtool.loops.verify_kernel import fault
 from graphtool.loops.verify_template import (
     Env,
@@ -53,12 +53,12 @@ def touched(kernel: Kernel, env: Env, lanes: int, exact: bool = False) -> Spans:
     spans: Spans = {}
     types = {p.name: p.dtype for p in kernel.params}
     calls = template_spans(kernel.body, types, env, lanes, spans)
-    _follow(kernel.body, env, (), (), spans, exact)
+    _follow(kernel.body, env, (), (), spans, kernel.numbers, exact)
     for hook, (*outer, last), here in calls:
         for first in sorted({0, last // 2, last - 1}):  # the parts in which a row comes
             result: Spans = {}
             part = {**here, hook.indices[-1].name: first, "count": last - first}
-            _follow(hook.body, part, hook.indices, outer, result, exact)
+            _follow(hook.body, part, hook.indices, outer, result, kernel.numbers, exact)
             low, high = result.pop(ACC, (0, 0))
             if low < 0 or high >= last - first:
                 touch(spans, f"{hook.name} {ACC}", -1, -1)
@@ -68,15 +68,19 @@ def touched(kernel: Kernel, env: Env, lanes: int, exact: bool = False) -> Spans:
 
 
 def _follow(body: Iterable[Stmt], env: Env, indices: Iterable[Symbol], extents: Sequence[int],
-            spans: Spans, exact: bool) -> None:
-    """Add what statements touch for all values of `indices` below their extents."""
+            spans: Spans, numbers: Iterable[Name], exact: bool) -> None:
+    """Add what statements touch for all values of `indices` below their extents, and for any
+    `numbers`."""
     names = [i.name for i, _ in zip(indices, extents, strict=False)]
     if exact:
         grid = positions(tuple(extents))
         fixed = {n: np.full(grid.shape[1], v) for n, v in env.items()}
-        Points.at(fixed | dict(zip(names, grid, strict=True)), spans).body(body)
+        points = Points.at(fixed | dict(zip(names, grid, strict=True)), spans)
+        points.names |= {n.name: points.drawn(n.dtype) for n in numbers}
+        points.body(body)
     else:
         given = {n: (0, e - 1) for n, e in zip(names, extents, strict=True)}
+        given |= {n.name: limits(n.dtype) for n in numbers if not n.dtype.is_float}
         Intervals({n: (v, v) for n, v in env.items()} | given, spans).body(body)
 
 

@@ -223,6 +223,17 @@ def map_values(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return s
 
 
+def map_expressions(body: tuple[Stmt, ...], change: Callable[[Stmt, Expr], Expr]
+                    ) -> tuple[Stmt, ...]:
+    """The statements with each of their expressions changed, those of inner statements first."""
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map(whole, body))
+
+    def whole(s: Stmt) -> Stmt:
+        return map_values(map_bodies(s, inside), lambda e: change(s, e))
+    return inside(body)
+
+
 # ---- kernels -----------------------------------------------------------------------------------
 
 def polynomials(body: Iterable[Stmt]) -> Iterator[Dim]:

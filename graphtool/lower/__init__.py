@@ -36,6 +36,7 @@ from graphtool.lower.donation import Donation, donation
 from graphtool.lower.index_checks import IndexChecks, decisive, early
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import ALIGN, Barriers, plan_arena
+from graphtool.lower.numbers import with_numbers
 from graphtool.lower.ranks import LOOPS
 from graphtool.lower.rename_dims import one_name, own_names
 from graphtool.lower.units import Unit, schedule, units
@@ -200,9 +201,12 @@ def _no_text(node: Node, language: str) -> str:
 def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,
              lowering: _Lowering, steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
     _make_room(lowering.buffers, module.graph, lowering.limits)
-    lives, kernels = lifetimes(steps), {k.name: k for k in lowering.table.kernels}
+    kernels = lowering.table.kernels
+    if target.language == HOME:
+        kernels, steps = with_numbers(kernels, steps)
+    lives = lifetimes(steps)
     shared = {} if module.symbols or lowering.limits else sharing(
-        kernels, steps, lives, target.lanes)
+        {k.name: k for k in kernels}, steps, lives, target.lanes)
     offsets, arena = plan_arena(lowering.buffers, lives, target.align, shared)
     used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
     held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
@@ -213,13 +217,13 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
             offset = at[b.weight.digest] if b.weight is not None else offsets.get(n, 0)
             label = lowering.located(b.label, n, steps) if b.space == "check" else b.label
             buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, label)
-    steps = Barriers(lowering.table.kernels, buffers).steps(steps)
+    steps = Barriers(kernels, buffers).steps(steps)
     below = {v: tuple(d for d in limits if {s.name for s in symbols(d)} <= module.symbols.keys())
              for v, limits in index_limits(module.graph).items()}
     return Program(
         name, _dims(module), tuple(_port(v, v.hint, below.get(v, ())) for v in inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
-        tuple(buffers.values()), lowering.table.kernels, steps, arena, target.most_threads,
+        tuple(buffers.values()), kernels, steps, arena, target.most_threads,
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes),

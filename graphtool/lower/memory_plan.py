@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from graphtool.loops.liveness import Life, most_at_once
-from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Repeat, Run, Step, Times
+from graphtool.loops.program import Buffer, Kernel, Run, Step, map_inner
 from graphtool.loops.sharing import NEVER, Sharing
 from graphtool.lower.kernel import touched
 from graphtool.lower.views import Storage
@@ -185,19 +185,10 @@ class Barriers:
         out: list[Step] = []
         plain: list[Run] = []
         for s in steps:
-            match s:
-                case Run():
-                    plain.append(s)
-                    continue
-                case Bind():
-                    pass
-                case Branch():
-                    s = replace(s, then=self.steps(s.then), orelse=self.steps(s.orelse))
-                case Repeat():
-                    s = replace(s, cond=self.steps(s.cond), body=self.steps(s.body))
-                case Times():
-                    s = replace(s, body=self.steps(s.body))
-            out += [*self.runs(plain), s]
+            if isinstance(s, Run):
+                plain.append(s)
+                continue
+            out += [*self.runs(plain), map_inner(s, self.steps)]
             plain = []
         return (*out, *self.runs(plain))
 

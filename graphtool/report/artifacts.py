@@ -231,7 +231,8 @@ def _steps(steps: Iterable[Step], kernels: dict[str, Kernel], places: Iterator[i
 def _call(s: Run, kernel: Kernel) -> str:
     reads = [a for a, p in zip(s.args, kernel.params, strict=True) if p.const]
     writes = [a for a, p in zip(s.args, kernel.params, strict=True) if not p.const]
-    sides = " -> ".join(", ".join(side) for side in (reads, writes) if side)
+    numbers = [f"{n.name}={x}" for n, x in zip(kernel.numbers, s.numbers, strict=True)]
+    sides = " -> ".join(", ".join(side) for side in ([*reads, *numbers], writes) if side)
     where = f"  at {s.where}" if s.where else ""
     return f"{s.kernel}({sides}){_of(s.label)}{where}{'  then wait' if s.barrier else ''}"
 
@@ -243,8 +244,9 @@ def _of(label: str) -> str:
 def kernel_lines(p: Program) -> Iterator[str]:
     """Each kernel as a header and its block."""
     for k in p.kernels:
-        params = ", ".join(f"{x.name} {x.dtype.short}{'' if x.const else ' written'}"
-                           for x in k.params)
+        params = ", ".join([
+            *(f"{x.name} {x.dtype.short}{'' if x.const else ' written'}" for x in k.params),
+            *(f"{x.name} {x.dtype.short}" for x in k.numbers)])
         yield ""
         yield f"kernel {k.name}({params}){' on one thread' if k.serial else ''}"
         yield from statements(k.body, INDENT)

@@ -73,6 +73,26 @@ def test_a_limit_of_an_exponential_is_a_choice() -> None:
         assert in_forms(other, RULES) is other
 
 
+def test_numbers_that_runs_pass_take_the_forms_of_literals() -> None:
+    scale, zero, whole = Name("num0", float32), Name("num1", float32), Name("num2", int32)
+    given = KernelFacts(numbers={"num0": (3.0, 0.7), "num1": (9.0, 128.0), "num2": (9, 128)})
+    other = KernelFacts(numbers={"num0": (3.0, 4.0), "num1": (9.0, 128.0), "num2": (9, 127)})
+    quotient = Apply("div", (X, scale), float32)
+    moved = Apply("add", (Apply("round", (X,), float32), zero), float32)
+    wide = Apply("cast", (Apply("cast", (moved,), uint8),), int32)
+    counted = Apply("cast", (Apply("sub", (wide, whole), int32),), float32)
+    limited = Apply("exp", (Apply("min", (X, scale), float32),), float32)
+    inverse = Name("over_num0", float32)
+    assert in_forms(quotient, RULES, given) == Apply("over", (X, scale, inverse), float32)
+    assert in_forms(counted, RULES, given) == Apply(
+        "steps", (X, Apply("neg", (zero,), float32)), float32)
+    assert in_forms(limited, RULES, given) is not limited
+    for e in (quotient, counted):  # one scale is a power of two, one zero point is another
+        assert in_forms(e, RULES, other) is e
+    for e in (quotient, counted, limited):  # unknown
+        assert in_forms(e, RULES) is e
+
+
 def test_no_rules_change_nothing() -> None:
     assert in_forms(quantised(128), ()) is quantised(128)
 

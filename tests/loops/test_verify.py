@@ -26,7 +26,7 @@ from graphtool.loops.ir import (
     Store,
     Template,
 )
-from graphtool.loops.program import Buffer, Kernel, Param, Port, Program, Run
+from graphtool.loops.program import Buffer, Kernel, Param, Port, Program, Run, runs
 from graphtool.loops.verify import verify
 from graphtool.symbolic import Symbol, symbol_of
 from tests.loops.programs import NAMES, program
@@ -82,6 +82,17 @@ def buffers(**changes: Any) -> dict[str, Any]:
     return {"buffers": tuple(changes.get(b.name, b) for b in made().buffers)}
 
 
+def numbers(*of_kernel: Name) -> Program:
+    """A kernel that stores num0; the runs pass one number each."""
+    (kernel,) = made(loop(Store("y0", AT, Name("num0", float32)))).kernels
+    return made(kernels=(replace(kernel, numbers=of_kernel),),
+                steps=tuple(replace(r, numbers=(2.0,)) for r in runs(made().steps)))
+
+
+def test_numbers_are_sound() -> None:
+    verify(numbers(Name("num0", float32)))
+
+
 def arena(name: str, size: int, offset: Any) -> Buffer:
     return Buffer(name, float32, size, "arena", offset)
 
@@ -116,6 +127,10 @@ FAULTS: dict[str, tuple[str, Callable[[], Program]]] = {
     "weight": ("GT0373", lambda: made(**buffers(b1=Buffer("b1", float32, 10, "weight")))),
     "no kernel": ("GT0373", lambda: made(**steps(("k7", ())))),
     "argument": ("GT0373", lambda: made(**steps(("k0", ("in0", "b9"))))),
+    "number": ("GT0370", lambda: numbers(Name("x0", float32))),
+    "two numbers": ("GT0370", lambda: numbers(Name("num0", float32), Name("num0", float32))),
+    "number of another type": ("GT0371", lambda: numbers(Name("num0", int64))),
+    "numbers": ("GT0374", lambda: numbers(Name("num0", float32), Name("num1", float32))),
     "count": ("GT0374", lambda: made(**steps(("k0", ("in0",))))),
     "read-only": ("GT0374", lambda: made(**steps(("k0", ("in0", "in0"))))),
     "beyond": ("GT0375", lambda: made(loop(Store("y0", AT + 1, ONE)))),
