@@ -133,13 +133,14 @@ def beyond_first_cache(s: Product, t: Target) -> bool:
 def _far(s: Product, t: Target) -> float:
     """How many times as long a product takes that reads a left operand made at run time in place.
 
-    If it is transposed, each step along the depth reads a line that no prefetch follows; lines and
-    rows a multiple of 4 KB apart fall on the same sets of the cache. Measured on a Xeon with AMX.
+    If it is transposed, each step along the depth reads a line that no prefetch follows, from
+    beyond the second cache if it is larger than that; lines a multiple of 2 KB apart, and rows a
+    multiple of 4 KB apart, fall on the same sets of the cache. Measured on a Xeon with AMX.
     """
     if s.constant or not beyond_first_cache(s, t):
         return 1.0
     if s.across:
-        return 2.0 if s.m % 1024 == 0 and s.k >= 256 else 1.15
+        return 2.0 if s.m % 512 == 0 and s.k >= 256 else 1.15 if s.m * s.k * 4 <= t.l2 else 1.3
     return 1.5 if s.k % 1024 == 0 and s.k >= 4096 else 1.0
 
 
