@@ -117,17 +117,23 @@ def test_numbers_that_do_not_split(target: str, tmp_path: Path) -> None:
         assert np.isnan(got[2, 5]) and np.isinf(got[2, 4]) and np.isnan(got[40]).all()
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan, 1e9])
-def test_weights_that_do_not_split_are_for_multiply_adds(value: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [1.0, np.inf, np.nan, 1e9])
+@pytest.mark.parametrize("shape", [(256, 64), (1, 64, 16, 16)], ids=str)
+def test_weights_that_do_not_split_are_for_multiply_adds(shape: Any, value: float) -> None:
+    """Of layers and of convolutions 1×1."""
     w = np.ones((64, 128), np.float32)
     w[5, 5] = value
-    module = Module(trace(lambda x: o.matmul(x, x.builder.constant(w)), [
-        TensorType(dtypes.float32, (256, 64))], ["x"]), ("y",))
+
+    def function(x: Any) -> Any:
+        if len(shape) == 2:
+            return o.matmul(x, x.builder.constant(w))
+        return o.conv(x, x.builder.constant(w.T.reshape(128, 64, 1, 1).copy()), padding=None)
+    module = Module(trace(function, [TensorType(dtypes.float32, shape)], ["x"]), ("y",))
     done = passes.run(module, None, supply={"target": TARGETS["tiles"]})
-    assert [n.op.name for n in done.graph.nodes if n.op.name.startswith("gemm")] == ["gemm"]
-    x = np.ones((256, 64), np.float32)
-    (got,) = graphtool.load(build(done, tmp_path / "b", target=TARGETS["tiles"]))(x=x).values()
-    (want,) = interp.run(module, {"x": x}).values()
+    kernel = "gemm_parts" if value == 1 else "gemm"
+    assert [n.op.name for n in done.graph.nodes if n.op.name.startswith("gemm")] == [kernel]
+    x = np.ones(shape, np.float32)
+    (got,), (want,) = (interp.run(m, {"x": x}).values() for m in (done, module))
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 

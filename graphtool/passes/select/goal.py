@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.assume import Assumed, Assumes, Soundness
 from graphtool.io.manifest_rows import Choice
@@ -66,6 +67,8 @@ class Goal:
         name = operands[0].builder.prefix
         if self.narrowed:
             site = _assuming(site)
+        if isinstance(site, Product) and self.target.amx and _is_large(site, operands[1]):
+            site = replace(site, large=True)
         choice = choose(site, self.target, rules or self.rules)
         plan = chosen_plan(choice)
         kernel = alternative(site, plan)
@@ -109,10 +112,12 @@ def is_finite(x: Tracer) -> bool:
                                     for n in held if n.outputs[0].type.dtype.is_float)
 
 
-def is_large(x: Tracer) -> bool:
-    """Whether the value is known at build time, and holds numbers that are no sums of parts."""
-    held = _sources(x)
-    return held is not None and not all(splits(n.attrs["data"].source) for n in held)
+def _is_large(site: Product, w: Tracer) -> bool:
+    """Whether weights known at build time may hold numbers that are no sums of bfloat16 parts."""
+    if not site.constant or site.dtype is not dtypes.float32:
+        return False
+    held = _sources(w)
+    return held is None or not all(splits(n.attrs["data"].source) for n in held)
 
 
 def if_finite(w: Tracer, value: T, why: str) -> T | Assumes[T]:

@@ -20,7 +20,7 @@ from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.choose import plans
 from graphtool.kernels.choice.sites import Packed, Product
 from graphtool.kernels.gemm import worth_tiles
-from graphtool.passes.select.goal import Goal, is_constant, is_large
+from graphtool.passes.select.goal import Goal, is_constant
 from graphtool.rewrite.engine import array_of
 from graphtool.symbolic import bounds, product, typical_size
 
@@ -42,8 +42,7 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     batch = 1 if w.ndim == 2 else product(node.outputs[0].type.shape[:-2])
     site = Product(typical_size(batch), typical_size(rows), n, typical_size(x.shape[-1]),
                    constant, across,
-                   all(isinstance(d, int) for d in (batch, rows)), x.dtype,
-                   large=goal.target.amx and x.dtype is dtypes.float32 and is_large(w))
+                   all(isinstance(d, int) for d in (batch, rows)), x.dtype)
     if n < goal.target.lanes // 2 and not worth_tiles(
             site, goal.target, node.attrs["transpose_b"] or constant):
         return _dots(node, x, w, across)
