@@ -17,6 +17,7 @@ from typing import Any
 from graphtool.compile.entries import entry_texts
 from graphtool.compile.lowering import LoweredFunction, check_fits, functions, keep
 from graphtool.compile.options import ENTRIES, KINDS, LEVELS, MODEL, PROGRAM, TRAINING, Build
+from graphtool.compile.profile import check as check_profile
 from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
 from graphtool.compile.unit import LibraryUnit
@@ -76,6 +77,7 @@ def build(unit: LibraryUnit, out: Path, how: Build) -> Built:
             beside.submit(_compiler, how, target)
         lowered = _functions(unit, how)
     for one in lowered.values():
+        check_profile(how.profile, one.program)
         if one.read is None:  # a program from a file, lowered for a machine of its own
             check_fits(one, unit.target)
     texts = TEXTS[unit.kind](unit, lowered, how)
@@ -100,6 +102,8 @@ def emit(unit: LibraryUnit, out: Path, how: Build) -> dict[str, str]:
         check_device(unit, how)
     check_pool(unit, how)
     lowered = _functions(unit, how)
+    for one in lowered.values():
+        check_profile(how.profile, one.program)
     texts = TEXTS[unit.kind](unit, lowered, how)
     with TemporaryDirectory(prefix="graphtool-emit-") as folder:
         work = Path(folder)

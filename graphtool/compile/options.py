@@ -36,6 +36,7 @@ WeightsIn = Literal["file", "embed", "c"]
 ThreadsBy = Literal["pool", "caller", "none"]
 Objective = Literal["usual", "size", "speed"]
 Capture = Literal["export", "fx", "jax"]
+Profile = Literal["safety"]
 MODEL, PROGRAM, ENTRIES, TRAINING, LEVELS = "model", "program", "entries", "training", "levels"
 KINDS = {  # kind of a unit: what it is called, and the code of a refusal
     MODEL: ("a model", "GT3052"), PROGRAM: ("a program", "GT3052"),
@@ -44,6 +45,7 @@ KINDS = {  # kind of a unit: what it is called, and the code of a refusal
 _ALONE = {ENTRIES: "build one model at a time"}
 _BUILT_IN = "its constants are always built in; optimise the model first"
 _LOWER = "give the option to `graphtool lower`, which makes the program"
+_ONE_FUNCTION = "it is for one function that infers; build the functions one by one"
 _UNMEASURED = dict.fromkeys((ENTRIES, TRAINING, LEVELS), "limits are for one function; `graphtool "
                             "size` measures the graph of a step")
 ONE_LEVEL = "name one level, like --march x86-64-v3"
@@ -222,7 +224,12 @@ class Choosing:
         known = self.tuning
         if isinstance(known, (str, PathLike)):
             known = tuning.load(Path(known))
-        return rules_of(self.precision, self.kernels, known, self.assume, self.objective)
+        return rules_of(self.numerics, self.kernels, known, self.assume, self.objective)
+
+    @property
+    def numerics(self) -> str:
+        """The class of numerics."""
+        return self.precision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -296,22 +303,38 @@ class Build(LoweringOptions):
     max_flash: str | int | None = option(
         None, "--max-flash", metavar="BYTES", refused=_UNMEASURED, help="The most bytes of code, "
         "constants and weights, as 256K, in the same way.")
+    profile: Profile | None = option(
+        None, "--profile", words=partial(get_args, Profile), refused=dict.fromkeys(
+            (ENTRIES, TRAINING, LEVELS), _ONE_FUNCTION) | {
+                PROGRAM: "name the model or the graph: its kernels are chosen for the profile"},
+        help="safety: C99 without extensions for reviewers of safety-related software, of one "
+        "thread, in strict numerics, with a test in C for each kernel and a list of the rules of "
+        "MISRA C that it does not follow.")
     nodes: Mapping[str, str] | None = None
 
+    @property
+    def numerics(self) -> str:
+        """The class of numerics: that of the profile, if there is one."""
+        return "strict" if self.profile else self.precision
+
     def on_machine(self, target: Target) -> Target:
-        """The target as the base class has it, with one thread if none are wanted."""
+        """The target as the base class has it, with one thread if none are wanted, and in the
+        language of the profile. Raises UsageError GT2119, GT2133."""
         from graphtool import target as targets
         target = Choosing.on_machine(self, target)  # slots: a dataclass has no super()
+        if self.profile:
+            from graphtool.compile.profile import for_profile
+            return for_profile(self, target)
         return targets.for_threads(target, 1) if self.threads_by == "none" else target
 
     def fitted(self, target: Target) -> Build:
         """The options for a target without an operating system: the weights are constants of the
-        C, and the library is static, of one thread. Others keep theirs.
+        C, and the library is static, of one thread; and those of a profile. Others keep theirs.
 
         Raises UsageError GT2108 for what needs a system.
         """
         if not target.freestanding:
-            return self
+            return replace(self, threads_by="none", weights="c") if self.profile else self
         if self.exe or self.mpi or self.weights == "embed":
             raise UsageError("GT2108", f"{target.name} has no operating system, which --exe, --mpi "
                                        "and --weights embed need", hint="leave them out: a library "

@@ -17,6 +17,7 @@ from graphtool.emit.c import emit, public_files
 from graphtool.emit.entries import dispatcher
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
+from graphtool.emit.language import language_of
 from graphtool.emit.main import main_program
 from graphtool.io.weights import Weight
 from graphtool.loops.program import Program, runs
@@ -70,7 +71,8 @@ def model_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: 
     """The C of a single function."""
     (function,) = lowered.values()
     program = function.program
-    side = WeightsSide(unit.name, weights_of(program, function.store), how.weights_in)
+    side = WeightsSide(unit.name, weights_of(program, function.store), how.weights_in,
+                       typed=language_of(program).plain)
     files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), beyond_c([program]), precision(program),

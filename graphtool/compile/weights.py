@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graphtool.dtypes import DType
+from graphtool.emit.typed import definition
 from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError
 from graphtool.io import weights as side_files
@@ -21,11 +23,13 @@ from graphtool.symbolic import known
 @dataclass(frozen=True, slots=True)
 class WeightsSide:
     """The weights NAME. `mode` says whether a library reads them from NAME.safetensors (`file`),
-    has them by `.incbin` (`embed`), or as arrays of C (`c`)."""
+    has them by `.incbin` (`embed`), or as arrays of C (`c`), of words, or `typed`: each weight of
+    its own type."""
 
     name: str
     held: list[Weight]
     mode: str = "file"
+    typed: bool = False
 
     @property
     def size(self) -> int:
@@ -39,7 +43,9 @@ class WeightsSide:
         if self.mode == "embed":
             return whole(self.name, total)
         spans = ((at[w.digest], at[w.digest] + w.nbytes) for w in self.held)
-        return divided(self.name, spans) if self.mode == "c" else ()
+        if self.mode != "c":
+            return ()
+        return divided(self.name, spans, 0) if self.typed else divided(self.name, spans)
 
     @property
     def file(self) -> str:
@@ -59,10 +65,17 @@ class WeightsSide:
                 continue
             with side.open("rb") as data:
                 data.seek(offset + part.start)
-                path.write_text(array(part, data.read(part.end - part.start)))
+                read = data.read(part.end - part.start)
+            path.write_text(definition(part, self._type(part), read) if self.typed else
+                            array(part, read))
         if self.mode != "file" and not (self.mode == "embed" and self.parts):
             side.unlink()
         return offset
+
+
+    def _type(self, part: Part) -> DType:
+        at, _ = layout(self.held)
+        return next(w.dtype for w in self.held if at[w.digest] == part.start)
 
 
 def digest(path: Path) -> str:

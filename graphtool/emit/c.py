@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 
 import graphtool.emit.cuda  # a row of the table of languages
 import graphtool.emit.opencl  # noqa: F401  another one
+from graphtool.emit import typed
+from graphtool.emit.c99 import functions_header
 from graphtool.emit.device import device_loader
 from graphtool.emit.driver import driver
 from graphtool.emit.example import example
-from graphtool.emit.headers import used_headers
+from graphtool.emit.headers import called, used_headers
 from graphtool.emit.images import images
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
@@ -59,7 +61,8 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
-    whole = [list(program.kernels)] if language.device else divided(program.kernels, language.name)
+    together = language.device or language.plain
+    whole = [list(program.kernels)] if together else divided(program.kernels, language.name)
     for i, chunk in enumerate(whole):
         file = f"{name}_kernels{i}{language.ending}"
         files[file] = printer.file(file, chunk)
@@ -73,6 +76,10 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
             files[f"{name}_load.c"] = device_loader(name, size, bool(size) and not parts,
                                                      language.device)
     files |= used_headers(files.values())
+    if called("".join(files.values()), language) if language.plain else ():
+        files[f"{name}_functions.h"] = functions_header(name, files.values())
+    if language.plain and parts:
+        files[f"{name}_weights.h"] = typed.declarations(program, parts)
     if program.align < ALIGN:
         files = small_indices(program, files)
     return files | ({debug.file: debug.text()} if debug else {})
@@ -97,5 +104,7 @@ def public_files(program: Program, size: int) -> dict[str, str]:
     """What a whole build has besides its parts: the loader of `size` bytes of weights in a file,
     0 if they are built in, and the example."""
     name = program.name
-    return {f"{name}_load.c": loader(name, size),
-            f"{name}_example.c": example(program, f"{name}.safetensors" if size else "")}
+    files = {f"{name}_load.c": loader(name, size)}
+    if not language_of(program).plain:
+        files[f"{name}_example.c"] = example(program, f"{name}.safetensors" if size else "")
+    return files

@@ -4,12 +4,14 @@ point."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
+from graphtool.emit import typed
 from graphtool.emit.device import entry, upload
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type, maybe_zero
-from graphtool.emit.language import C, Language, Steps
+from graphtool.emit.language import C, Language, Steps, language_of
 from graphtool.emit.lines import DebugLines, Writer, placed
 from graphtool.emit.shares import is_shared, own_bytes
 from graphtool.emit.statuses import (
@@ -34,9 +36,11 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     name, w, how = program.name, Writer(), language.steps
     w.line()
     with w.block("typedef struct {", "} run_state;"):
-        w.line("const char *weights;")
+        if not language.plain:
+            w.line("const char *weights;")
         w.line("char *arena;")
-        w.line("const int64_t *dims;")
+        if not language.plain:
+            w.line("const int64_t *dims;")
         w.line("const void *const *inputs;")
         w.line("void *const *outputs;")
         if program.checks:
@@ -45,19 +49,24 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line("int64_t *sizes;")
             w.line("int *status;")
     w.line()
-    for part in parts:
+    if any(b.space == "arena" for b in program.buffers):
+        _address(w, "void *arena_at", "arena")
+    if program.weights and (language.device or not parts):
+        _address(w, "const void *weight_at", "weights")
+    for part in () if language.plain else parts:
         w.line(f"extern const uint32_t {part.symbol}[];")
     if language.device:
         w.line(f"extern const gt_image {name}_images[]; /* the code of the kernels */")
         w.line()
-    elif parts:
+    elif parts and not language.plain:
         w.line("/* a weight in the caller's copy, else in the one that is built in */")
-        w.line("#define WEIGHT(at, part, inner) \\")
-        w.line("    (s->weights ? s->weights + (at) : (const char *)(part) + (inner))")
+        w.line("#define WEIGHT(at, part, inner) ((const void *)( \\")
+        w.line("    s->weights ? s->weights + (at) : (const char *)(part) + (inner)))")
         w.line()
     printer = ExprPrinter(dims)
     prefix = () if language.device else parts
-    held = {b.name: weight_text(b, prefix) for b in program.buffers if b.space == "weight"}
+    own = partial(typed.weight_text, program) if language.plain else weight_text
+    held = {b.name: own(b, prefix) for b in program.buffers if b.space == "weight"}
     steps = StepPrinter(w, program, held, dims, debug, language)
     calls = steps.divided(program)
     with w.block(f"{how.body}\n{{"):
@@ -82,16 +91,27 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     if language.device:
         w.line()
         upload(w, program, parts)
-    head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), how.header]
+    head = [f"{name}.h", f"{name}_kernels.h",
+            *called(w.text(), language if language.plain else C, name),
+            *([how.header] if how.header else []),
+            *([f"{name}_weights.h"] if language.plain and parts else [])]
     return "".join(f'#include "{header}"\n' for header in head) + placed(
         w.lines, w.places, f"{name}.c", len(head))
+
+
+def _address(w: Writer, head: str, member: str) -> None:
+    """Write a function that says where in a block of memory something is; it points to void, so
+    that nothing is said of its alignment."""
+    with w.block(f"static {head}(const run_state *s, int64_t at)\n{{"):
+        w.line(f"return &s->{member}[at];")
+    w.line()
 
 
 def weight_text(b: Buffer, parts: Sequence[Part]) -> str:
     """The C text of a weight's address: in the caller's copy, or in the part that contains it."""
     at = b.offset
     if not parts or not isinstance(at, int):
-        return f"(s->weights + {at})" if at else "s->weights"
+        return f"weight_at(s, {at})"
     part = part_of(parts, at)
     return f"WEIGHT({at}, {part.symbol}, {at - part.start})"
 
@@ -143,10 +163,10 @@ def pointer_checks(program: Program, built_in: bool, arena: bool = True) -> Iter
     for i in range(0, len(missing), 6):
         yield f"if ({' || '.join(missing[i:i + 6])}) return {big}_NULL_POINTER;"
     held = ["arena"] if arena else []
-    held += ["weights"] if program.weights else []
+    held += ["weights"] if program.weights and not language_of(program).plain else []
     if held:
         address = " | ".join(f"(uintptr_t){p}" for p in held)
-        yield f"if (({address}) % {ALIGN}) return {big}_MISALIGNED;"
+        yield f"if (({address}) % {ALIGN}u) return {big}_MISALIGNED;"
 
 
 def _most_threads(program: Program) -> Iterator[str]:
@@ -235,7 +255,11 @@ def _run(w: Writer, program: Program, how: Steps, built_in: bool) -> None:
     if program.sizes:
         w.line("int status = 0;")
         more += f", dims + {len(program.dims)}, &status"
-    w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
+    plain = language_of(program).plain
+    for name in ("weights", "dims") if plain else ():
+        w.line(f"(void){name};")
+    first = "arena" if plain else "weights, arena, dims"
+    w.line(f"const run_state s = {{{first}, inputs, outputs{more}}};")
     if is_shared(program):
         w.line(f"if (threads < 1) threads = {how.most};")
         for line in _most_threads(program):

@@ -12,10 +12,14 @@ from collections.abc import Collection, Iterable
 from graphtool.emit.language import C, Language
 from graphtool.kernels import headers
 
+_OF_PLAIN = re.compile(r"\bgt_\w+\(|\b(?:NAN|INFINITY)\b")
 
-def called(text: str, language: Language = C) -> list[str]:
-    """The headers that define the functions which this text calls, except those always
-    included."""
+
+def called(text: str, language: Language = C, name: str = "") -> list[str]:
+    """The headers that define the functions which this text of the program `name` calls, except
+    those always included."""
+    if language.plain:
+        return [f"{name}_functions.h"] * bool(_OF_PLAIN.search(text))
     return [header for header, call in language.library.items() if call.search(text)]
 
 

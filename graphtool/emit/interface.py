@@ -258,7 +258,8 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
     return _HEADER.format(
         name=name, upper=name.upper(),
         loading="" if owner else loading(name, weighs, device=bool(device)),
-        example="" if owner else f"\n   {name}_example.c shows how to use it.",
+        example="" if owner or language_of(program).plain else (
+            f"\n   {name}_example.c shows how to use it."),
         running=(_ON_DEVICE + log if device else _RUNNING + _ON_POOL * pooled).format(
             name=name, dims=dims_type(program), sizes=_SIZES if program.sizes else "",
             memory=memory, most=most, keeps="A run keeps nothing:" if pooled else _KEPT,

@@ -113,7 +113,7 @@ class Kernels:
             self.kernel(w, kernel)
         declared = () if self.compiled_later else (f"{self.program.name}_kernels.h",)
         head = dict.fromkeys((*declared, *self.language.includes,
-                              *called(w.text(), self.language)))
+                              *called(w.text(), self.language, self.program.name)))
         return "".join(f'#include "{header}"\n' for header in head) + placed(
             w.lines, w.places, name, len(head))
 

@@ -194,6 +194,9 @@ class Language:
 
     `device`: where kernels run on a device. Then all of them are in one file. `called` is how the
     steps run on threads of the caller's, if they can.
+
+    `plain`: the text is ISO C99 without extensions, for one thread. Scalar functions stand in it as
+    functions, without the headers of kernels; the weights are arrays of their own types.
     """
 
     name: str
@@ -220,6 +223,7 @@ class Language:
     rows: Mapping[str, str] = field(default_factory=dict)
     device: Device | None = None
     called: Steps | None = None
+    plain: bool = False
 
     @property
     def converts_rows(self) -> bool:

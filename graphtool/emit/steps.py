@@ -203,7 +203,8 @@ class StepPrinter:
 
     def value(self, b: Buffer, place: str) -> str:
         """The text of an element of a buffer that a kernel has computed."""
-        pointer = f"({self.pointer(b.name, Param(b.name, b.dtype, True))})"
+        p = Param(b.name, b.dtype, True)
+        pointer = f"(({pointer_type(p)}){self.pointer(b.name, p)})"
         return self.how.read.format(pointer=pointer, place=place)
 
     def run(self, step: Run) -> None:
@@ -268,15 +269,19 @@ class StepPrinter:
         return f"({extent} + {team - 1}) / {team}"
 
     def pointer(self, name: str, p: Param, own: bool = False) -> str:
-        """The C text of a pointer to buffer `name` with the type of parameter `p`; `own`: of the
-        first worker, and to memory of their own for the others."""
+        """The C text of a pointer to buffer `name` that parameter `p` can have; `own`: of the
+        first worker, and to memory of their own for the others.
+
+        It points to void, so that nothing is said of its alignment; only what a kernel updates of
+        the caller's inputs loses its `const`.
+        """
         if name in self.held:
-            return f"({pointer_type(p)}){self.held[name]}"
-        if name in self.kept:
-            return f"({pointer_type(p)}){self.kept[name]}"
+            return self.held[name]
         b: Buffer = self.buffers[name]
-        base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
-                "arena": "s->arena", "check": f"(s->failed + {b.slot})"}[b.space]
-        if b.space == "arena" and b.offset != 0:
-            base = f"({base} + {self.printer.index(b.offset, 13)})"
-        return f"({pointer_type(p)}){self.how.private.format(pointer=base) if own else base}"
+        base = self.kept.get(name) or {
+            "input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
+            "arena": f"arena_at(s, {self.printer.index(b.offset)})",
+            "check": f"s->failed + {b.slot}"}[b.space]
+        if b.space == "input" and not p.const:
+            return f"({pointer_type(p)}){base}"
+        return self.how.private.format(pointer=base) if own else base

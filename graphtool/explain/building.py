@@ -67,6 +67,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2107": ("what is not built for a device",
                "Steps that exchange gradients (`--mpi`), programs that train (`--exe`), "
                "`--precision strict` and `--single` are built for processors."),
+    "GT2133": ("an unknown profile of a build", "There is `--profile safety`."),
+    "GT2119": ("an option that does not go with the profile",
+               "`--profile safety` writes ISO C99 for one thread of a processor, in strict "
+               "numerics, with the weights as arrays. Programs, threads and other libraries are "
+               "no part of it."),
+    "GT2132": ("what a profile cannot take",
+               "The C of `--profile safety` has constant sizes and loop bounds. The message names "
+               "the node: fix its size at import, or write the model without it."),
     "GT2131": ("no compiler for CUDA",
                "Kernels for NVIDIA's GPUs are compiled by nvcc, if it is in the path, or by NVRTC, "
                "a library that the extra `cuda` installs. Neither needs a GPU."),

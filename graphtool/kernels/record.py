@@ -129,6 +129,11 @@ def has_text(op: Op, language: str) -> bool:
     return record is None or language in record.contract.languages
 
 
+def has_kernels(language: str) -> bool:
+    """Whether any kernel has a text in a language."""
+    return any(language in r.contract.languages for r in KERNELS.values())
+
+
 def assumption(choice: Choice | None, kernel: Kernel) -> Assumption:
     """What a step assumes: by the choice of its kernel if there was one, else by the kernel."""
     if choice is not None and is_site(choice.site):

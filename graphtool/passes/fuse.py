@@ -271,7 +271,9 @@ class Fuser:
             return "" if moves_freely(maker) else (
                 "a group cannot contain a general reshape: reading through it needs divisions for "
                 "each element")
-        if Trait.WINDOWED in reader.op.traits or Trait.CONTRACTION in reader.op.traits:
+        if self.for_product(reader, inside) and _widens_integers(maker):
+            return ""
+        if Trait.WINDOWED in reader.op.traits or self.for_product(reader, inside):
             return f"{reader.op.name} would compute each element once for every window"
         if _writes_by_indices(reader):
             return "" if Trait.ELEMENTWISE in maker.op.traits else (
@@ -284,6 +286,13 @@ class Fuser:
                 f"elementwise")
         return self.beside(maker, inside)
 
+    def for_product(self, node: Node, inside: set[Node]) -> bool:
+        """Whether the node is a product or convolution, or computes elements for one in its
+        loops."""
+        return Trait.CONTRACTION in node.op.traits or any(
+            self.for_product(r, inside) for r in self.readers.get(node.outputs[0], ())
+            if r in inside)
+
     def beside(self, maker: Node, inside: set[Node]) -> str:
         """The same for a value that is neither moved nor read through a window."""
         if Trait.REDUCTION in maker.op.traits:
@@ -293,6 +302,11 @@ class Fuser:
                 return "only a reduction over the innermost axes can be computed in place"
             return "" if not self.transposed(maker, inside) else (
                 "a transpose lies between: each element would sum its row again")
+        if Trait.CONTRACTION in maker.op.traits:
+            shape = maker.outputs[0].type.shape
+            return "" if all(Trait.ELEMENTWISE in n.op.traits and n.outputs[0].type.shape == shape
+                             for n in inside) else (
+                "a product is computed in place only for elementwise nodes of its shape")
         if Trait.ELEMENTWISE not in maker.op.traits and maker.op not in (o.gather, o.iota):
             return f"{maker.op.name} is always computed by itself"
         return "it belongs to another group already" if maker in self.taken else ""
@@ -327,6 +341,17 @@ class Fuser:
 
 def _writes_by_indices(node: Node) -> bool:
     return node.op.indexing is not None and node.op.lowering is Lowering.STATEMENTS
+
+
+def _widens_integers(node: Node) -> bool:
+    """Whether the node costs a loop next to nothing and would be stored in more bytes than what it
+    reads: it widens whole numbers, or takes a zero point from them."""
+    x, *others = node.inputs
+    if not isinstance(x, Value) or not node.outputs[0].type.dtype.is_integer:
+        return False
+    if Trait.CONVERTS in node.op.traits:
+        return x.type.dtype.is_integer and x.type.dtype.bytes < node.outputs[0].type.dtype.bytes
+    return node.op is o.sub and not isinstance(others[0], Value)
 
 
 def _joins_columns(maker: Node, reader: Node) -> bool:

@@ -39,7 +39,7 @@ _CALL = re.compile(rf"graphtool((?:\s+{_WORD})+)(?:\s+2>(/dev/null|&1))?"
                    r"(?:\s*\|\s*(?!\|)(.*)|;\s*(echo \"exit code \$\?\"))?", re.S)
 _VOLATILE = (  # what differs between runs or machines: times and speeds, errors, the last digits
     (re.compile(r"\b\d+(?:[.,]\d+)*(?= (?:ns|µs|ms|s|GB/s|GFLOP/s|examples/s)\b)"), "…"),
-    (re.compile(r"s->arena \+ (\(.*?\)|\d+)"), "s->arena + …"),  # scratch of each thread
+    (re.compile(r"arena_at\(s, (?:\(.*?\)|[^()]*)\)"), "arena_at(s, …)"),  # scratch of each thread
     (re.compile(r"sha256:[0-9a-f]+"), "sha256:…"),  # of weights that numpy computed
     (re.compile(r"(loss) \d[\d.e-]*"), r"\1 …"),
     (re.compile(r"\b(max abs|max rel) [^ ,]+"), r"\1 …"),

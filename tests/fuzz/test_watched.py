@@ -56,7 +56,7 @@ def test_an_overrun_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     runs("address,undefined", tmp_path)
 
     def broken(program: Program) -> dict[str, str]:
-        return {name: text.replace("s->arena + ", "s->arena + 65536 + ")
+        return {name: text.replace("arena_at(s, ", "arena_at(s, 65536 + ")
                 for name, text in emit(program).items()}
     monkeypatch.setattr(module, "emit", broken)
     said = watched([product(96)], tmp_path, named("x86-64-v3"), "address,undefined")

@@ -22,7 +22,7 @@ from graphtool.ir.replay import in_regions, prune, rebuild
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.kernels.choice.rules import Activations, Rules
-from graphtool.kernels.record import has_text, serving
+from graphtool.kernels.record import has_kernels, has_text, serving
 from graphtool.passes.decompose import decompose
 from graphtool.passes.select import integer_convolution, integer_product
 from graphtool.passes.select.attention import attention
@@ -49,6 +49,8 @@ def _contraction(floats: Callable[..., Any], integers: Callable[..., Any]) -> Se
         if out.dtype not in (dtypes.float32, dtypes.int32, *dtypes.HALVES) or not all(
                 isinstance(x, Tracer) for x in operands) or any(d == 0 for d in out.shape):
             return None
+        if out.dtype.is_integer and not has_kernels(goal.target.language):
+            return None  # in loops the node is simpler than the definition of a kernel's op
         result = (integers if out.dtype.is_integer else floats)(goal, node, *operands)
         return None if result is None else (in_type(node, result),)
     return selector

@@ -51,6 +51,11 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 
 typedef struct {  /* … as in shared.c */
 
+static const void *weight_at(const run_state *s, int64_t at)
+{
+    return &s->weights[at];
+}
+
 static void run_thread(const void *state, gt_worker *w)
 {
     const run_state *const s = state;
@@ -58,7 +63,7 @@ static void run_thread(const void *state, gt_worker *w)
     (void)d0;
     GT_LOOSEN(w);
     /* linear + gelu */
-    GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0));
+    GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, s->inputs[0], weight_at(s, 128), weight_at(s, 0), s->outputs[0], d0));
 }
 GT_PROFILED(model)
 
@@ -76,7 +81,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (!dims) return MODEL_NULL_POINTER;
     if (!model_arena_bytes(dims)) return MODEL_BAD_DIM;
     if (!weights || !inputs || !inputs[0] || !outputs || !outputs[0]) return MODEL_NULL_POINTER;
-    if (((uintptr_t)weights) % 64) return MODEL_MISALIGNED;
+    if (((uintptr_t)weights) % 64u) return MODEL_MISALIGNED;
     const run_state s = {weights, arena, dims, inputs, outputs};
     if (threads < 1) threads = gt_processors();
     /* so little work is done sooner by these than by waking more */

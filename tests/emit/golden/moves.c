@@ -60,20 +60,25 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 
 typedef struct {  /* … as in shared.c */
 
+static void *arena_at(const run_state *s, int64_t at)
+{
+    return &s->arena[at];
+}
+
 static void run_thread(const void *state, gt_worker *w)
 {
     const run_state *const s = state;
     /* tanh */
-    GT_STEP(0, 5, gt_begin(w, 1, 1), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (float *)s->outputs[0]));
+    GT_STEP(0, 5, gt_begin(w, 1, 1), model_k0(w->piece, w->pieces, s->inputs[0], s->outputs[0]));
     /* transpose */
-    GT_STEP(1, 5, gt_begin(w, 1, 1), model_k1(w->piece, w->pieces, (const float *)s->inputs[1], (float *)s->outputs[0]));
+    GT_STEP(1, 5, gt_begin(w, 1, 1), model_k1(w->piece, w->pieces, s->inputs[1], s->outputs[0]));
     /* pad */
-    GT_STEP(2, 5, gt_begin(w, 1, 1), model_k2(w->piece, w->pieces, (float *)s->arena));
+    GT_STEP(2, 5, gt_begin(w, 1, 1), model_k2(w->piece, w->pieces, arena_at(s, 0)));
     /* pad */
-    GT_STEP(3, 5, gt_begin(w, 1, 1), model_k3(w->piece, w->pieces, (const float *)s->inputs[0], (float *)s->arena));
+    GT_STEP(3, 5, gt_begin(w, 1, 1), model_k3(w->piece, w->pieces, s->inputs[0], arena_at(s, 0)));
     gt_barrier(w);
     /* reduce_sum */
-    GT_STEP(4, 5, gt_begin(w, 1, 1), model_k4(w->piece, w->pieces, (const float *)s->arena, (float *)s->outputs[1]));
+    GT_STEP(4, 5, gt_begin(w, 1, 1), model_k4(w->piece, w->pieces, arena_at(s, 0), s->outputs[1]));
 }
 GT_PROFILED(model)
 
@@ -90,7 +95,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 {
     if (!arena || !inputs || !inputs[0] || !inputs[1] || !outputs || !outputs[0]) return MODEL_NULL_POINTER;
     if (!outputs[1]) return MODEL_NULL_POINTER;
-    if (((uintptr_t)arena) % 64) return MODEL_MISALIGNED;
+    if (((uintptr_t)arena) % 64u) return MODEL_MISALIGNED;
     const run_state s = {weights, arena, dims, inputs, outputs};
     (void)threads;
     gt_run(run_thread, &s, 1, 0);

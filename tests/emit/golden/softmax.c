@@ -58,7 +58,7 @@ static void run_thread(const void *state, gt_worker *w)
     (void)d0;
     GT_LOOSEN(w);
     /* mul + softmax */
-    GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (float *)s->outputs[0], d0));
+    GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, s->inputs[0], s->outputs[0], d0));
 }
 GT_PROFILED(model)
 

@@ -97,16 +97,18 @@ GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
 #define GT_BOUND(f, F, I, U)                                                                      \
     GT_INLINE F gt_bound_##F(F x, F smallest, F largest)                                          \
     {                                                                                             \
-        I bits, low, high;                                                                        \
-        x = gt_choose_##f(x == x, x, (F)0);                                                       \
-        memcpy(&bits, &x, sizeof bits);                                                           \
+        I bits;                                                                                   \
+        I low;                                                                                    \
+        I high;                                                                                   \
+        F y = gt_choose_##f(x == x, x, (F)0);                                                     \
+        memcpy(&bits, &y, sizeof bits);                                                           \
         memcpy(&low, &smallest, sizeof low);                                                      \
         memcpy(&high, &largest, sizeof high);                                                     \
         bits = bits < high ? bits : high;                                                         \
         if (low == 0) bits = bits > 0 ? bits : 0;                                                 \
         else bits = (I)((U)bits < (U)low ? (U)bits : (U)low);                                     \
-        memcpy(&x, &bits, sizeof x);                                                              \
-        return x;                                                                                 \
+        memcpy(&y, &bits, sizeof y);                                                              \
+        return y;                                                                                 \
     }
 GT_BOUND(f32, float, int32_t, uint32_t)
 #ifndef GT_NO_DOUBLE
