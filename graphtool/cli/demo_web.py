@@ -76,7 +76,7 @@ def _images(data: Mapping[str, Any]) -> bytes:
     return np.column_stack([data["y"], ink]).astype(np.uint8).tobytes()
 
 
-class _Files(SimpleHTTPRequestHandler):
+class Files(SimpleHTTPRequestHandler):
     """Serves the files of a folder, without a log."""
 
     extensions_map = SimpleHTTPRequestHandler.extensions_map | KINDS
@@ -95,7 +95,7 @@ class _Files(SimpleHTTPRequestHandler):
 def served(folder: Path) -> None:
     """Serve the files of a folder to this machine alone, and print the address; ends with
     Ctrl-C."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(folder))) as server:
         terminal.lines([f"http://127.0.0.1:{server.server_port}/"])
         terminal.note("Ctrl-C ends it")
         try:

@@ -124,7 +124,8 @@ class Compiler:
 
     def link(self, objects: list[Path], target: Path) -> None:
         """Link a shared library. Programs look for it by its file name, in any folder."""
-        flags = (*self.system.shared, *self.naming(target), *self.stripping)
+        threaded = self.system.threaded if THREADS[1] in self.flags else ()
+        flags = (*self.system.shared, *threaded, *self.naming(target), *self.stripping)
         self.run(*flags, *(o.name for o in objects), *self.implied, *self.libraries, "-lm", "-o",
                  target.name, cwd=target.parent)
         self.check(target)

@@ -17,7 +17,8 @@ class System:
     in the name of a compiler's target for it. `library` and `program` are the names of files, where
     `{}` is the name of the model. `shared` are the flags that link a shared library; `naming` are
     flags that tell it its name, with the library's file name for `{file}` and the model's name for
-    `{name}`. `pic`: the compiler takes -fPIC.
+    `{name}`, and `threaded` those that a library with threads needs besides. `pic`: the compiler
+    takes -fPIC.
     """
 
     name: str
@@ -26,6 +27,7 @@ class System:
     program: str = "{}"
     shared: tuple[str, ...] = ("-shared",)
     naming: tuple[str, ...] = ()
+    threaded: tuple[str, ...] = ()
     pic: bool = True
 
 
@@ -38,7 +40,10 @@ WINDOWS = System("windows", ("windows", "mingw"), "{}.dll", "{}.exe",
 # a module without a main program, whose caller asks it for memory
 WASM = System("wasi", ("wasm32",), "{}.wasm", "{}_program.wasm",
               ("-mexec-model=reactor", "-Wl,--export-dynamic", "-Wl,--export=aligned_alloc",
-               "-Wl,--export=malloc", "-Wl,--export=free"), pic=False)
+               "-Wl,--export=malloc", "-Wl,--export=free"), threaded=(
+                   "-matomics", "-mbulk-memory", "-Wl,--shared-memory", "-Wl,--import-memory",
+                   "-Wl,--export-memory", "-Wl,--max-memory=4294901760", "-Wl,--export-table",
+                   "-Wl,--export=__stack_pointer"), pic=False)
 SYSTEMS = {s.name: s for s in (LINUX, MACOS, WINDOWS, WASM)}
 
 

@@ -28,6 +28,7 @@ from graphtool.io.manifest_rows import Manifest, PortRow, ProgramRow
 from graphtool.package.archives import tar_gz
 from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
 from graphtool.package.sources import sources
+from graphtool.package.wasm import shared_pages, threaded
 from graphtool.package.words import identifiers, listed, plain
 from graphtool.target import TABLE
 
@@ -35,7 +36,7 @@ TIMEOUT = 600  # seconds; the first time zig compiles its C library too
 _ARRAYS = {"bool": "Uint8", "f32": "Float32", "f64": "Float64", "i64": "BigInt64",
            "u64": "BigUint64", "c64": "Float32", "c128": "Float64"}
 _PARTS = {"c64": 2, "c128": 2}
-_METHODS = ("state", "reset", "constructor")  # of a model, beside its functions
+_METHODS = ("state", "reset", "close", "constructor")  # of a model, beside its functions
 _MODULE = """\
 // {name}: a compiled model. `const model = await load(); model.{first}({{…}}, {{…}})` computes it.
 import {{ open }} from "./runtime.js";
@@ -46,12 +47,13 @@ const ABOUT = {{
   weights: {weights},
   state: {state},
   start: {start},
+  threads: {threads},
   functions: {{
 {functions}  }},
 }};
 
 /** Loads the model. `files` may give the bytes of "{name}.wasm" and of the weights instead. */
-export const load = (files = {{}}) => open(ABOUT, files);
+export const load = (files = {{}}, options = {{}}) => open(ABOUT, files, options);
 """
 _FUNCTION = """\
 {{
@@ -68,10 +70,17 @@ export interface Tensor<T> {{
 {functions}
 /** A loaded model; it has the memory that its runs work in. */
 export interface Model {{
-{methods}}}
+{methods}  /** Ends the model's helpers, if it has threads; no run may follow. */
+  close(): void;
+}}
+
+/** `threads`: how many a run may use, {most}. */
+export interface Options {{
+  threads?: number;
+}}
 
 /** Loads the model. `files` may give the bytes of "{name}.wasm" and of the weights instead. */
-export function load(files?: Record<string, Uint8Array>): Promise<Model>;
+export function load(files?: Record<string, Uint8Array>, options?: Options): Promise<Model>;
 """
 _PORTS = """
 /** The inputs of `{word}`: dense arrays. */
@@ -141,22 +150,30 @@ def array_type(port: PortRow) -> str:
     return f"{kind}Array"
 
 
+def shared(s: Subject) -> bytes | None:
+    """The module with threads, which a build for them has."""
+    data = s.library.read_bytes() if s.manifest.library.endswith(".wasm") else None
+    return data if data is not None and shared_pages(data) is not None else None
+
+
 def wasm(s: Subject, known: Sequence[WebFunction]) -> bytes:
-    """The compiled module: that of a build for wasm32, else one that is compiled here. Raises
-    CompilerError GT2120 where there is no zig, GT2121, GT2123."""
-    if s.manifest.library.endswith(".wasm"):
+    """The compiled module of one thread: that of a build for wasm32, else one that is compiled
+    here. Raises CompilerError GT2120 where there is no zig, GT2121, GT2123."""
+    if s.manifest.library.endswith(".wasm") and shared(s) is None:
         return s.library.read_bytes()
     if not find_spec("ziglang"):
         raise CompilerError("GT2120", "WebAssembly is compiled by zig, and there is none",
                             hint=release.install("zig"))
     texts = sources(s)
-    files = {f: texts[f] for f in (f"{s.name}.c", f"{s.name}.h")} | {
-        f"{s.name}_shapes.c": shapes(s.name, texts)}
+    files = {f: texts[f] for f in (f"{s.name}.c", f"{s.name}.h")}
+    if not s.manifest.library.endswith(".wasm"):  # the C of a build for a page has them
+        files[f"{s.name}_shapes.c"] = shapes(s.name, texts)
     exported = [f"{f.symbol}_{part}" for f in known
                 for part in ("run", "arena_bytes", "status_text", "shape")]
     command = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi",
-               "-mexec-model=reactor", "-O3", *TABLE["wasm32"].flags[0], "-std=gnu11", "-w", "-g0",
-               "-s", *(f for f in files if f.endswith(".c")), "-o", "out.wasm",
+               "-mexec-model=reactor", "-O3", *TABLE["wasm32"].flags[0], "-std=gnu11", "-fwrapv",
+               "-fno-math-errno", "-fopenmp-simd", "-DGT_OPENMP_SIMD", "-w", "-g0", "-s",
+               *(f for f in files if f.endswith(".c")), "-o", "out.wasm",
                *(f"-Wl,--export={f}" for f in (*exported, "aligned_alloc", "free"))]
     with tempfile.TemporaryDirectory(prefix="graphtool-wasm-") as folder:
         for file, text in files.items():
@@ -178,10 +195,14 @@ def module(s: Subject, known: Sequence[WebFunction]) -> str:
     if m.training is not None:
         start = next(_described(f) for f in known if f.word == "init")
     shown = [f for f in known if m.training is None or f.word != "init"]
+    many = shared(s)
+    threads = "null" if many is None else (
+        f'{{ wasm: "{threaded(s.name)}", pages: {shared_pages(many)} }}')
     weights = "null" if s.weights is None else (
         f'{{ file: "{s.weights.name}", offset: {m.weights_offset}, size: {m.weights_bytes} }}')
     return _MODULE.format(
         name=s.name, first=shown[0].word, weights=weights, start=start,
+        threads=threads,
         state="null" if m.training is None else m.training.state_bytes,
         functions="".join(f"    {f.word}: {_described(f)},\n" for f in shown))
 
@@ -220,7 +241,10 @@ def types(s: Subject, known: Sequence[WebFunction]) -> str:
         optional = "" if f.row.dims else "?"
         methods += (f"  {f.word}(inputs: {prefix}Inputs, sizes{optional}: {prefix}Sizes): "
                     f"{prefix}Outputs;\n")
-    return _TYPES.format(name=s.name, functions=parts, methods=methods + trains * _STATE)
+    many = shared(s) is not None
+    return _TYPES.format(
+        name=s.name, functions=parts, methods=methods + trains * _STATE,
+        most="where memory can be shared" if many else "but this model was built for one")
 
 
 def _fields(ports: Sequence[tuple[PortRow, str]], *, given: bool) -> Iterator[str]:
@@ -243,12 +267,14 @@ def make(s: Subject) -> Files:
              "exports": {".": {"types": "./index.d.ts", "default": "./index.js"},
                          "./worker": {"types": "./worker.d.ts", "default": "./worker.js"}},
              "types": "./index.d.ts", "files": ["*"], "sideEffects": False}
+    with_threads = shared(s)
+    many = {} if with_threads is None else {threaded(s.name): with_threads}
     data = {} if s.weights is None else {s.weights.name: s.weights.read_bytes()}
-    shared = {f.name: f.read_bytes() for f in resources("graphtool.package").joinpath(
+    scripts = {f.name: f.read_bytes() for f in resources("graphtool.package").joinpath(
         "javascript").iterdir()}
     return {"package.json": (json.dumps(about, indent=2) + "\n").encode(),
             "index.js": module(s, known).encode(), "index.d.ts": types(s, known).encode(),
-            **shared, f"{s.name}.wasm": wasm(s, known), **data}
+            **scripts, f"{s.name}.wasm": wasm(s, known), **data, **many}
 
 
 def _tgz(s: Subject, files: Files) -> Archive:

@@ -45,7 +45,7 @@ def test_a_page_needs_a_compiler(gt: Cli, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_files_are_served_with_their_kinds(tmp_path: Path) -> None:
     (tmp_path / "page.js").write_text("1")
-    served = partial(demo_web._Files, directory=str(tmp_path))
+    served = partial(demo_web.Files, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/page.js") as answer:
@@ -87,7 +87,7 @@ def text(page: Tab, name: str) -> Any:
 def test_a_star_becomes_a_4(gt: Cli, tmp_path: Path) -> None:
     """Twenty examples by the mouse: the loss falls, and the new shape is learnt."""
     assert gt("demo", "-o", tmp_path / "demo", "--target", "wasm32").code == 0
-    served = partial(demo_web._Files, directory=str(tmp_path / "demo" / "page"))
+    served = partial(demo_web.Files, directory=str(tmp_path / "demo" / "page"))
     with ThreadingHTTPServer(("127.0.0.1", 0), served) as server, tab() as page:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page.ask("Page.navigate", url=f"http://127.0.0.1:{server.server_port}/")

@@ -3,8 +3,8 @@ import { load } from "./index.js";
 
 let model;
 const acts = {
-  async load(files) {
-    model = await load(files);
+  async load(files, options) {
+    model = await load(files, options);
     const trains = "state" in model;
     return { names: [...Object.keys(model), ...(trains ? ["reset"] : [])], trains };
   },

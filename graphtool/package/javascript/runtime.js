@@ -1,25 +1,11 @@
 // Runs the functions of a compiled model over WebAssembly, in Node and in browsers.
+import { imports } from "./system.js";
+import { canShare, crew, sharedMemory } from "./threads.js";
+
 const NODE = typeof process !== "undefined" && !!process.versions?.node;
 const ALIGN = 64;
 const ROOM = 64; // the most axes of an array
 const RETRIES = 3; // of a connection that broke
-
-const NO_FILE = 8, NOT_SUPPORTED = 52; // errors of WASI
-
-/** What the C library asks of a system: there are no variables and no files. */
-function system(exports) {
-  const known = {
-    environ_sizes_get: (count, size) => {
-      const words = new DataView(exports().memory.buffer);
-      words.setUint32(count, 0, true);
-      words.setUint32(size, 0, true);
-      return 0;
-    },
-    environ_get: () => 0,
-    fd_prestat_get: () => NO_FILE,
-  };
-  return new Proxy(known, { get: (_, name) => known[name] ?? (() => NOT_SUPPORTED) });
-}
 
 const isHere = (file) => NODE && new URL(file, import.meta.url).protocol === "file:";
 
@@ -56,14 +42,23 @@ async function stream(file, offset, size, into) {
   }
 }
 
-/** Loads the model that `about` describes. `files` may give the bytes of its files by name. */
-export async function open(about, files = {}) {
-  const code = files[about.wasm] ?? await bytes(about.wasm);
-  const { instance } = await WebAssembly.instantiate(code, {
-    wasi_snapshot_preview1: system(() => instance.exports),
-  });
+/** The module that `about` describes, with its helpers where it has threads: as many as are asked
+ * for, if workers can share memory here. */
+async function instantiated(about, files, threads) {
+  const shares = about.threads && threads > 1 && canShare();
+  const file = shares ? about.threads.wasm : about.wasm;
+  const module = await WebAssembly.compile(files[file] ?? await bytes(file));
+  const team = shares ? await crew(module, sharedMemory(about.threads.pages), threads - 1) : null;
+  const instance = await WebAssembly.instantiate(module, imports(
+    () => instance.exports, team?.memory, team?.begin(() => instance.exports)));
   instance.exports._initialize?.();
-  const memory = new Memory(instance.exports);
+  return new Memory(instance.exports, team ? threads : 1, team?.close);
+}
+
+/** Loads the model that `about` describes. `files` may give the bytes of its files by name;
+ * `threads` is how many a run may use. */
+export async function open(about, files = {}, { threads = 1 } = {}) {
+  const memory = await instantiated(about, files, threads);
   if (about.weights) {
     const { file, offset, size } = about.weights;
     const at = memory.room("weights", size);
@@ -81,8 +76,10 @@ export async function open(about, files = {}) {
 class Memory {
   #blocks = new Map();
 
-  constructor(exports) {
+  constructor(exports, threads, close) {
     this.c = exports;
+    this.threads = threads;
+    this.close = close;
   }
 
   get buffer() {
@@ -119,11 +116,19 @@ class Memory {
 
 /** A loaded model: one method for each function. */
 class Model {
+  #end;
+
   constructor(about, memory) {
     for (const [name, row] of Object.entries(about.functions)) {
       const call = new Call(row, name, memory);
       this[name] = (inputs = {}, sizes = {}) => call.run(inputs, sizes);
     }
+    this.#end = memory.close ?? (() => {});
+  }
+
+  /** Ends the helpers; no run may follow. */
+  close() {
+    this.#end();
   }
 }
 
@@ -237,7 +242,7 @@ class Call {
     });
     new Uint32Array(memory.buffer, pointers, places.length).set(places.map(({ at }) => at));
     const status = this.#of("run")(memory.at("weights"), arena, dims, pointers,
-      pointers + 4 * inputs.length, 1);
+      pointers + 4 * inputs.length, memory.threads);
     if (status) throw new Error(this.#message(status));
     return Object.fromEntries(outputs.flatMap((port, i) => inState(port) ? [] : [[port.name,
       this.#result(port, inputs.length + i, places[inputs.length + i], dims, shape)]]));

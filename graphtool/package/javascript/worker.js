@@ -1,7 +1,7 @@
 // The model in a worker: the same methods, whose results are promises, and a page that stays quick.
 
-/** Loads the model in a worker of its own; `files` as for the module itself. */
-export async function load(files = {}) {
+/** Loads the model in a worker of its own; `files` and `options` as for the module itself. */
+export async function load(files = {}, options = {}) {
   const worker = new Worker(new URL("./inside.js", import.meta.url), { type: "module" });
   const waiting = new Map();
   let count = 0;
@@ -19,7 +19,7 @@ export async function load(files = {}) {
     waiting.set(++count, { done, fail });
     worker.postMessage({ id: count, act, given });
   });
-  const { names, trains } = await ask("load", files);
+  const { names, trains } = await ask("load", files, options);
   const model = { close: () => worker.terminate() };
   for (const name of names) model[name] = (...given) => ask("call", name, ...given);
   if (trains) {
