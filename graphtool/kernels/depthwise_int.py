@@ -3,7 +3,7 @@ int32."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool import dtypes
@@ -13,8 +13,8 @@ from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_block, image, image_area, over_pixels, seen,
     space, window, windows_of)
 from graphtool.kernels.kit import (
-    Alternative, Area, Chosen, Contract, Conv, Form, Instance, Lowered, MacroValue, Numbers,
-    Plan, Record, Rows, Rules, Target, TensorType, Use, exact, group_of, literals, need,
+    Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, MacroValue, Numbers,
+    Plan, Record, Rows, Rules, Target, TensorType, Use, ceildiv, exact, group_of, literals, need,
     product, register, sizes, target_op, wrapped)
 from graphtool.ops.costs import per_tap
 
@@ -39,12 +39,19 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4), None, (), dtypes.int8)
 
 
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The blocks of a device: a thread has four channels of some pixels of a row."""
+    strips, pieces = ceildiv(macros["OW"], macros["BW"]), ceildiv(macros["C"], 4)
+    return ceildiv(macros["BATCH"] * macros["OH"] * strips * pieces, depthwise.TEAM)
+
+
 def lower(use: Use) -> Lowered:
     """Blocks have as many rows as those for which the weights are packed."""
     x, w, a = use.view(0), use.view(1), use.node.attrs
     high, size = w.shape[1], a["window"]
     assert isinstance(high, int)
-    macros: dict[str, MacroValue] = {"BH": high, "BW": 7, **image(use), "C": x.shape[3],
+    width = depthwise.ON_DEVICE if use.target.devices else 7
+    macros: dict[str, MacroValue] = {"BH": high, "BW": width, **image(use), "C": x.shape[3],
                                      **window(size, a)}
     return over_pixels(use, "depthwise_int", macros,
                        product(use.out.type.shape) * product(size) * 2)
@@ -85,7 +92,9 @@ OP = target_op("depthwise_int", _infer, _decompose, DEPTHWISE_INT,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """The output rows of a register block."""
+    """The output rows of a register block; a thread of a device has one."""
+    if target.devices:
+        return [DEPTHWISE_INT.plan(high=1)]
     return [DEPTHWISE_INT.plan(high=high) for high in ((2, 1) if s.dh == 1 else (1,))]
 
 
@@ -102,5 +111,6 @@ SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
 register(Record(
     Contract("depthwise_int", "a convolution of small integers with one filter for each channel",
              MACROS,
-             POINTERS, meaning, HOOK, touches=touches, grain="shares"),
+             POINTERS, meaning, HOOK, touches=touches, grain="shares",
+             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
     {"depthwise_int": lower}, serves=SERVES))
