@@ -56,6 +56,7 @@ CUDA = register(Language(
     library={header: call for header, call in C.library.items() if header != "rows.h"},
     kernel="GT_KERNEL void {name}({params})", function="static __device__ void {name}({params})",
     restrict="__restrict__", small="int32_t",
+    aligned="{name} = ({pointer})__builtin_assume_aligned({name}, 16);",
     pieces=Pieces(array="GT_PIECE {type} {name}[{width}];",
                   read="gt_read_{bytes}({name}, {place});",
                   write="gt_write_{bytes}({place}, {name});", each="GT_UNROLL"),

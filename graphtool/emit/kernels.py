@@ -142,6 +142,9 @@ class Kernels:
         it = self.language
         for p in kernel.params if it.bind else ():
             yield it.bind.format(pointer=pointer_type(p, it), name=p.name)
+        if it.aligned and any(isinstance(s, Template) for s in kernel.body):
+            for p in kernel.params:
+                yield it.aligned.format(pointer=pointer_type(p, it), name=p.name)
         if it.workers.memory and any(isinstance(s, For) and s.reduces
                                      for s in walked(kernel.body)):
             yield it.workers.memory

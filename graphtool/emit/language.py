@@ -184,7 +184,8 @@ class Language:
     `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
     type of one to elements of `{type}`, `{const}` being `const ` or nothing, and `own` that of one
     to a worker's own memory. A kernel's parameter `{name}` for a buffer is `buffer`, from which the
-    line `bind` makes the pointer. `size` is the type of indices, and `small` that of kernels whose
+    line `bind` makes the pointer; where templates read it, `aligned` tells the compiler at which
+    addresses buffers start. `size` is the type of indices, and `small` that of kernels whose
     indices fit 32 bits; `pieces` says how a worker takes several elements at once. `types` has the
     spelling of element types, and `scalars` that of scalar functions, where it is not C's; `forms`
     are the rules by which expressions take forms that this language's compilers prefer.
@@ -213,6 +214,7 @@ class Language:
     own: str = "{const}{type} *"
     buffer: str = "{pointer}{name}"
     bind: str = ""
+    aligned: str = ""
     restrict: str = "restrict"
     size: str = "int64_t"
     small: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from math import prod
 from typing import Any
 
 from graphtool import dtypes
@@ -34,7 +35,7 @@ MACROS = (
     Macro("ROWS_FIRST", "flag",
                    "1: each row is multiplied by all panels before the next row; 0: each panel by "
                    "as many rows as stay in the cache", None),
-    *UNPADDED, *device.MACROS)
+    *UNPADDED, *device.MACROS, device.SLICES)
 
 
 def meaning(t: Instance) -> None:
@@ -62,6 +63,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((*t.sizes("BATCH OH OW"), groups * m))
     yield image_area(t, groups * c, kind)
     yield Area("W", (groups, -(-m // nr), kh, *row), None, (), kind, True)
+    yield from device.touched(t, groups, prod(t.sizes("BATCH OH OW")), m)
 
 
 def lower(use: Use, pairs: bool = False) -> Lowered:
@@ -81,11 +83,11 @@ def lower(use: Use, pairs: bool = False) -> Lowered:
         **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(use), **unpadded(use),
         "GROUPS": groups,
         "C": x.shape[3] // groups, "O": a["channels"] // groups, **window((kh, kw), a)}
-    macros |= on_device(use, macros)
+    more = on_device(use, macros)
     if (rows_first := use.plan.get("rows")) is not None:
         macros["ROWS_FIRST"] = rows_first == 1
     flops = product(out) * kh * kw * (x.shape[3] // groups) * 2
-    return over_pixels(use, "conv_direct", macros, flops)
+    return over_pixels(use, "conv_direct", macros, flops, **more)
 
 
 def pointwise(use: Use, x: View, w: View, pairs: bool) -> Lowered:
@@ -98,15 +100,17 @@ def pointwise(use: Use, x: View, w: View, pairs: bool) -> Lowered:
         **half_macros(x.dtype, pairs), **tall(use.target, nv, out, x.strides[2]), "NV": nv,
         **image(use), "C": c, "O": out[3],
         **dict.fromkeys(("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW"), 1)}
-    macros |= on_device(use, macros)
-    return over_pixels(use, "conv_direct", macros, product(out) * c * 2)
+    more = on_device(use, macros)
+    return over_pixels(use, "conv_direct", macros, product(out) * c * 2, **more)
 
 
-def on_device(use: Use, macros: Mapping[str, Any]) -> dict[str, MacroValue]:
-    """The macros of a device's tile."""
+def on_device(use: Use, macros: dict[str, Any]) -> dict[str, tuple[str, Dim]]:
+    """Adds the macros of a device's tile; returns the pointers that it needs."""
     rows = macros["BATCH"] * macros["OH"] * macros["OW"]
-    return device.tile(use.target, rows, macros["O"], macros["GROUPS"], macros["NV"],
-                       use.view(0).dtype in dtypes.HALVES, use.plan["unit"], 0)
+    sizes, depth = (macros["GROUPS"], rows, macros["O"]), macros["KH"] * macros["KW"] * macros["C"]
+    macros |= device.tile(use.target, *sizes, depth, macros["NV"],
+                          use.view(0).dtype in dtypes.HALVES, use.plan["unit"], 0)
+    return device.slabs(use, macros, *sizes)
 
 
 def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
@@ -299,7 +303,7 @@ SERVES = (
                 error=bf16_error, assumes=assumed_by_pairs, in_order=never))
 
 register(Record(
-    Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
-             touches, grain="shares", teams=teams,
+    Contract("conv_direct", "a direct convolution, channels last", MACROS,
+             (*POINTERS, device.SLABS), meaning, HOOK, touches, grain="shares", teams=teams,
              languages={"c": ".h", "cuda": "_cuda.h", "opencl": "_opencl.h"}),
     {"conv_direct": lower, "conv_bf16": partial(lower, pairs=True)}, reads, serves=SERVES))

@@ -30,7 +30,8 @@ MACROS = (
            KH="rows of the window", SH="stride of rows", SW="stride of columns",
            DH="dilation of rows",
            RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
-           HOP="elements between the starts of adjacent runs"), device.ROWS)
+           HOP="elements between the starts of adjacent runs"), device.ROWS,
+    device.SLICES)
 
 
 def kind(use: Use, w: View) -> dict[str, MacroValue]:
@@ -80,6 +81,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("X", (n, oh, kh, ow, groups, runs, run),
                (xn, sh * xh, dh * xh, sw * xw, step, hop, 1), (), left)
     yield Area("W", (groups, *panels(t, m, kh * runs * -(-run // group))), None, (), right, True)
+    yield from device.touched(t, groups, n * oh * ow, m, dtypes.int32)
 
 
 def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
@@ -111,9 +113,11 @@ def convolved(use: Use, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
         **kinds, **tall(use.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(use),
         "GROUPS": groups, "O": out[3] // groups, "GROUP_STEP": depth, "KH": kh, "SH": sh, "SW": sw,
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
-        "HOP": dw * x.strides[2],
-        **device.tile(use.target, product(out[:3]), out[3] // groups, groups, nv, True, 0, 0)}
-    return over_pixels(use, "conv_int", macros, product(out) * kh * kw * depth * 2)
+        "HOP": dw * x.strides[2]}
+    sizes = groups, product(out[:3]), out[3] // groups
+    macros |= device.tile(use.target, *sizes, kh * kw * depth, nv, True, 0, 0)
+    return over_pixels(use, "conv_int", macros, product(out) * kh * kw * depth * 2,
+                       **device.slabs(use, macros, *sizes, dtypes.int32))
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -204,6 +208,7 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
 SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_integers, usual=True),)
 
 register(Record(
-    Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,
-             HOOK, touches=touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"},
-             teams=teams), {"conv_int": lower}, reads, serves=SERVES))
+    Contract("conv_int", "a direct convolution of small integers", MACROS,
+             (*POINTERS, device.SLABS), meaning, HOOK, touches=touches, grain="shares",
+             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
+    {"conv_int": lower}, reads, serves=SERVES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,8 +38,9 @@ MACROS = (
     Macro("RESIDENT", "size", "bytes of rows of A that go through all panels together", None),
     Macro("BY_ROWS", "flag", "1: each thread takes whole rows; 0: the whole sequence of tiles is "
                              "divided evenly", None),
-    *device.MACROS)
-POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
+    *device.MACROS, device.SLICES)
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
+            device.SLABS)
 
 
 def meaning(t: Instance) -> None:
@@ -59,6 +60,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, ldk), (batch,), kind)
     yield Area("B", panel, None, (batch,), kind, True)
+    yield from device.touched(t, batch, m, n)
 
 
 def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
@@ -103,9 +105,10 @@ def _product(use: Use, a: View, b: View, lines: Lines, pairs: bool) -> Lowered:
         more["RESIDENT"] = kept * 1024
     if split := use.plan["split"]:
         more["BY_ROWS"] = split == 1
-    macros |= device.tile(use.target, lines.count, use.out.type.shape[-1], product(lines.lead),
-                          nv, a.dtype in dtypes.HALVES, use.plan["unit"])
-    return lowered_product(use, "gemm", lines, macros, more)
+    sizes = product(lines.lead), lines.count, use.out.type.shape[-1]
+    macros |= device.tile(use.target, *sizes, a.shape[-1], nv, a.dtype in dtypes.HALVES,
+                          use.plan["unit"])
+    return lowered_product(use, "gemm", lines, macros, more, device.slabs(use, macros, *sizes))
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -122,7 +125,7 @@ GEMM = Form("gemm", (
     Parameter("resident", "KB of the left operand that go through all panels together, "
                           "0: as its size asks for", 0, most=ENDLESS),
     Parameter("beside", "panels that a few rows are multiplied with side by side, 0: one", 0,
-              most=8), device.UNIT, device.SLICES))
+              most=8), device.UNIT))
 BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters, "bf16")
 
 
@@ -175,7 +178,7 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     if all_bfloat16(s, target) and not rules.in_order:
         return []
     if target.grid:
-        return [_on_device(GEMM, s, target, device.unit(target, rules))]
+        return [GEMM.plan(nv=device.columns(s, target), **device.unit(target, rules))]
     if s.zeros:  # the panels are shared by several products
         return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
     kept: list[dict[str, int]] = [{}]
@@ -187,13 +190,6 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
         splits = [{"split": first}, {"split": 3 - first}]
     return [GEMM.plan(nv=nv, **beside, **split, **resident) for nv, beside in _tiles(s, target)
             for split in splits for resident in kept]
-
-
-def _on_device(form: Form, s: Product, target: Target, unit: Mapping[str, int]) -> Plan:
-    """The plan of a device, which has one for each site."""
-    nv = device.columns(s, target)
-    count = device.slices(s, nv, target)
-    return form.plan(nv=nv, **unit, **({"slices": count} if count else {}))
 
 
 def _tiles(s: Product, target: Target) -> list[tuple[int, dict[str, int]]]:
@@ -212,7 +208,7 @@ def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     allowed = rules.bf16 and target.bf16 and plain(s)
     if target.devices:
         wanted = allowed or all_bfloat16(s, target)
-        return [_on_device(BF16_PRODUCT, s, target, {})] if wanted else []
+        return [BF16_PRODUCT.plan(nv=device.columns(s, target))] if wanted else []
     return [BF16_PRODUCT.plan(nv=1 if s.n <= target.lanes else target.nv)
             ] if allowed or all_bfloat16(s, target) else []
 
@@ -245,32 +241,14 @@ def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels."""
-    if count := chosen.plan.get("slices", 0):
-        return _in_slices(chosen, x, w, transpose, count, make)
     return chosen.emit(OP, x, packed(w, chosen.columns(), False, transpose),
                        n=chosen.site.n)
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The bfloat16 product node with a right-hand side in pairs of rows."""
-    if count := chosen.plan.get("slices", 0):
-        return _in_slices(chosen, x, w, transpose, count, by_pairs)
     left, right = narrowed(x), packed(narrowed(w), chosen.columns(), True, transpose)
     return chosen.emit(OP_BF16, left, right, n=chosen.site.n)
-
-
-def _in_slices(chosen: Chosen, x: Any, w: Any, transpose: bool, count: int,
-               whole: Callable[..., Any]) -> Any:
-    """The sum of `count` products, each of a slice of the depth, in their order."""
-    k, n = (w.shape[-1], w.shape[-2]) if transpose else w.shape[-2:]
-    rows = product(x.shape[:-1])
-    left = o.transpose(o.reshape(x, shape=(rows, count, k // count)), perm=(1, 0, 2))
-    right = o.transpose(w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
-    right = o.reshape(right, shape=(count, k // count, n))
-    form = GEMM if chosen.plan.kind == GEMM.kind else BF16_PRODUCT
-    plan = form.plan(**{name: v for name, v in chosen.plan.parameters if name != "slices"})
-    y = whole(replace(chosen, plan=plan), left, right, transpose=False)
-    return o.reshape(o.reduce_sum(y, axes=(0,)), shape=(*x.shape[:-1], n))
 
 
 SERVES = (

@@ -22,8 +22,10 @@ from graphtool.loops.pull import row_stride
 MACROS = (
     *KIND, *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
                          LDA="elements between the starts of adjacent rows of A"),
-    Macro("BATCH", "size", "independent products", 1), device.ROWS)
-POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
+    Macro("BATCH", "size", "independent products", 1), device.ROWS,
+    device.SLICES)
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
+            device.SLABS)
 
 
 def meaning(t: Instance) -> None:
@@ -40,6 +42,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("A", (m, k), (lda, 1), (batch,), left)
     packed = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
     yield Area("B", packed, None, (batch,), right, True)
+    yield from device.touched(t, batch, m, n, dtypes.int32)
 
 
 def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
@@ -69,9 +72,10 @@ def _product(use: Use, b: View, lines: Lines) -> Lowered:
     nv = macros["NV"]
     assert isinstance(nv, int)
     macros["MR"] = rows_of_tile(use.target, nv, lines.count)
-    macros |= device.tile(use.target, lines.count, use.out.type.shape[-1], product(lines.lead), nv,
-                          True, 0, 0)
-    return lowered_product(use, "gemm_int", lines, macros)
+    sizes = product(lines.lead), lines.count, use.out.type.shape[-1]
+    macros |= device.tile(use.target, *sizes, use.view(0).shape[-1], nv, True, 0, 0)
+    return lowered_product(use, "gemm_int", lines, macros, None,
+                           device.slabs(use, macros, *sizes, dtypes.int32))
 
 
 def _in_margins(use: Use) -> bool:

@@ -8,7 +8,7 @@ would be fewer of them than the device has multiprocessors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool.assume import Assumption
@@ -19,22 +19,26 @@ from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import if_zeros
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv, Product
-from graphtool.loops.contract import Macro, word
+from graphtool.dtypes import DType, float32
+from graphtool.kernels.use import Use
+from graphtool.loops.contract import Macro, Pointer, word
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.touches import Area, Numbers
 from graphtool.symbolic import Dim, bounds, ceildiv
 from graphtool.target import Target
 
 PARTS, TF32, FMA = 1, 2, 3
 UNIT = Parameter("unit", "how a device multiplies float32: 1: each number as two of 19 bits, "
                          "2: rounded to 19 bits, 3: one multiply-add after the other", 0, most=FMA)
-SLICES = Parameter("slices", "slices of the depth, whose sums are added afterwards; 0: it is whole",
-                   0, most=64)
-_SLICE = 128  # no slice of the depth is shorter
+_SLICE, _SLICES = 128, 16  # no slice of the depth is shorter, and there are no more
 GROUP = 64  # workers of a group, as opencl.h has it
 _VECTORS = (4, 8, 16)  # floats of a vector
 FEW = 4  # up to so many rows are multiplied without tiles
 _UNITS = {PARTS: "parts", TF32: "tf32", FMA: "fma"}
 ROWS = Macro("ROWS", "literal", "rows of a block's tile, on a device", None)
+SLICES = Macro("SLICES", "literal", "slices of the depth, whose sums the block adds that is done "
+                                    "last, on a device", None)
+SLABS = Pointer("SLABS", "memory for the sums of all slices", required=False, writes=True)
 MACROS = (
     ROWS,
     word("UNIT", "how a device multiplies float32",
@@ -74,40 +78,62 @@ def columns(s: Conv | Product, target: Target) -> int:
     return 1 if wide <= target.lanes or few < target.multiprocessors else 2
 
 
-def slices(s: Product, nv: int, target: Target) -> int:
-    """Slices of the depth, so that each multiprocessor has a tile; 0 if it is whole."""
-    if not target.devices or s.batch != 1 or s.across:
-        return 0
-    tiles = -(-s.n // (nv * target.lanes)) * (1 if s.m <= FEW else -(-s.m // 32))
-    wanted = target.multiprocessors * (4 if s.m <= FEW else 1) // tiles
-    fit = [n for n in (16, 8, 6, 4, 3, 2) if n <= wanted and s.k % n == 0 and s.k // n >= _SLICE]
-    return fit[0] if fit else 0
-
-
-def tile(target: Target, rows: Dim, columns: Dim, groups: Dim, nv: int, half: bool,
+def tile(target: Target, groups: Dim, rows: Dim, columns: Dim, depth: Dim, nv: int, half: bool,
          how: int, few: int = FEW) -> dict[str, MacroValue]:
     """The macros of a tile for so many rows and columns; none for targets without a device. Up to
-    `few` rows there is no tile of a matrix unit; without such a unit each worker has some rows."""
+    `few` rows there is no tile of a matrix unit; without such a unit each worker has some rows.
+    Where fewer tiles than multiprocessors would be computed, the depth is divided."""
     if not target.grid:
         return {}
     most = bounds(rows)[1]
     if not target.devices:
         return {"ROWS": GROUP * (target.mr if most is None else max(1, min(target.mr, most)))}
     own: dict[str, MacroValue] = {} if half else {"UNIT": unit_name(how)}
+    high = _high(target, rows, groups * ceildiv(columns, nv * target.lanes), half or how == TF32,
+                 few)
+    tiles = groups * ceildiv(rows, high) * ceildiv(columns, nv * target.lanes)
+    if isinstance(tiles, int) and isinstance(depth, int) and tiles > 0:
+        wanted = target.multiprocessors * (4 if high <= few else 1) // tiles
+        if (slices := min(wanted, depth // _SLICE, _SLICES)) > 1:
+            own["SLICES"] = slices
+    return {"ROWS": high, **own}
+
+
+def _high(target: Target, rows: Dim, beside: Dim, large: bool, few: int) -> int:
+    """The rows of a tile, where `beside` tiles are beside each other."""
+    most, count = bounds(rows)[1], bounds(beside * ceildiv(rows, 64))[1]
     if most is not None and most <= 32:
-        return {"ROWS": most if most <= few else 16 if most <= 16 else 32, **own}
-    tiles = groups * ceildiv(rows, 64) * ceildiv(columns, nv * target.lanes)
-    count = bounds(tiles)[1]
+        return most if most <= few else 16 if most <= 16 else 32
     if count is not None and count < target.multiprocessors:
-        return {"ROWS": 32, **own}
-    large = count is not None and count >= 4 * target.multiprocessors
-    return {"ROWS": 128 if large and (half or how == TF32) else 64, **own}
+        return 32
+    return 128 if large and count is not None and count >= 4 * target.multiprocessors else 64
+
+
+def slabs(use: Use, macros: Mapping[str, Any], groups: Dim, rows: Dim, columns: Dim,
+          dtype: DType = float32) -> dict[str, tuple[str, Dim]]:
+    """The pointer to the sums of all slices, if there are any."""
+    if "SLICES" not in macros:
+        return {}
+    size = tiles(macros, use.target.lanes, groups, rows, columns)
+    return {"SLABS": (use.scratch(size * macros["ROWS"] * macros["NV"] * use.target.lanes, dtype),
+                      0)}
+
+
+def touched(t: Numbers, groups: int, rows: int, columns: int, dtype: DType = float32
+            ) -> Iterator[Area]:
+    """What the C touches of the sums of slices."""
+    if t.has("SLICES"):
+        high, wide = t.get("ROWS"), t.get("NV") * t.lanes
+        t.need(t.get("SLICES") > 1 and high > 0, "SLICES above 1, and ROWS")
+        count = groups * -(-rows // high) * -(-columns // wide)
+        yield Area("SLABS", (t.get("SLICES") * count * high * wide,), None, (), dtype)
 
 
 def tiles(macros: Mapping[str, Any], lanes: int, groups: Dim, rows: Dim, columns: Dim) -> Dim:
-    """The tiles of a template with these macros. Raises InputError GT0572 where it was lowered for
-    a target without a device."""
-    return groups * ceildiv(rows, tile_rows(macros)) * ceildiv(columns, macros["NV"] * lanes)
+    """The tiles of a template with these macros, or the slices of them. Raises InputError GT0572
+    where it was lowered for a target without a device."""
+    count = groups * ceildiv(rows, tile_rows(macros)) * ceildiv(columns, macros["NV"] * lanes)
+    return count * (macros.get("SLICES") or 1)
 
 
 def tile_rows(macros: Mapping[str, Any]) -> int:

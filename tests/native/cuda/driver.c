@@ -1,6 +1,6 @@
 /* libcuda.so.1 on a processor. A module is a shared library of the kernels; the blocks of a launch
    run one after the other, and the threads of a block are fibers, which run until they wait for
-   each other or for their warp, in an order that is drawn anew each time. Shared memory is filled
+   each other or for their warp, both in an order that is drawn anew each time. Shared memory is filled
    before each block, and copies into it land when they are waited for, not before. Memory has
    guards behind it, and is filled with 0x7f, so that reading what nobody wrote shows. What a
    program does wrong ends it. */
@@ -152,12 +152,20 @@ static void run(const launch *one)
     running = one;
     gridDim.x = one->blocks;
     blockDim.x = one->threads;
-    for (blockIdx.x = 0; blockIdx.x < one->blocks; blockIdx.x++) {
+    unsigned *const order = malloc(one->blocks * sizeof *order);
+    for (unsigned b = 0; b < one->blocks; b++) {
+        const unsigned at = (unsigned)rand() % (b + 1);
+        order[b] = order[at];
+        order[at] = b;
+    }
+    for (unsigned b = 0; b < one->blocks; b++) {
+        blockIdx.x = order[b];
         size_t bytes = 0;
         char *const shared = one->shared(&bytes);
         if (bytes) memset(shared, 0x7f, bytes);
         run_block(one->threads);
     }
+    free(order);
     cuda_launches++;
 }
 

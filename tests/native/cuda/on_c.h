@@ -14,6 +14,15 @@ extern on_c_place threadIdx, blockIdx, blockDim, gridDim;
 /* Waits for all threads of the block. */
 void __syncthreads(void);
 
+/* Blocks run one after the other, so that memory is as it was written. */
+#define __threadfence() ((void)0)
+static inline unsigned atomicAdd(unsigned *at, unsigned more)
+{
+    const unsigned before = *at;
+    *at += more;
+    return before;
+}
+
 #define __device__ __attribute__((unused))
 #define __shared__ static __attribute__((section("on_c_memory")))
 #define GT_SHARED_ARRAY(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]

@@ -2,6 +2,8 @@
    tile but GT_NV, and GT_ROWS and GT_UNIT as gemm_cuda.h has them. No matrix of windows is
    written.
 
+   GT_SLICES  slices of the depth, each with a block of its own, a literal; left out: it is whole.
+   GT_SLABS   memory for the sums of all slices, as slices_cuda.h has them
    GT_IH GT_IW  rows and columns of the image, if the padding around it is not in memory; then
    GT_PT GT_PL  are the rows of padding above it, and the columns left of it */
 #include "cuda_unit.h"

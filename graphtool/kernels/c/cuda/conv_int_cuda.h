@@ -1,6 +1,6 @@
 /* Direct 2-d convolution of small integers, channels last, in CUDA: the macros of conv_int.h, of
-   which it needs no tile but GT_NV, and GT_ROWS as gemm_cuda.h has it. The rows of the product are
-   the pixels of all results, and its depth is the window. */
+   which it needs no tile but GT_NV, and GT_ROWS, GT_SLICES and GT_SLABS as gemm_cuda.h has them.
+   The rows of the product are the pixels of all results, and its depth is the window. */
 #include "cuda_unit.h"
 #include "template_begin.h"
 

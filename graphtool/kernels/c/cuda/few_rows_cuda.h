@@ -8,7 +8,11 @@
 #define GT_PER 1
 #endif
 #define GT_PANEL_WIDTH ((GT_NV) * GT_WARP)
+#define GT_PITCH_OUT GT_PANEL_WIDTH
+#define GT_SUM float
 #define GT_PADDED (((GT_RUN) + GT_PER - 1) / GT_PER * GT_PER)
+
+#include "slices_cuda.h"
 
 /* What this thread adds to its columns for GT_PER numbers of the depth, from k on. */
 GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[GT_NV], const GT_NUMBER *panel, int64_t g,
@@ -35,10 +39,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[GT_NV], const GT_NUMBER *pane
 static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
 {
     GT_SHARED_ARRAY(float, part, GT_WARPS *GT_ROWS *GT_PANEL_WIDTH);
-    const int64_t panels = ((GT_WIDTH) + GT_PANEL_WIDTH - 1) / GT_PANEL_WIDTH;
     const int warp = threadIdx.x / GT_WARP, first = threadIdx.x % GT_WARP * GT_NV;
-    for (int64_t tile = team; tile < (GT_GROUPED) * panels; tile += teams) {
-        const int64_t g = tile / panels, n = tile % panels * GT_PANEL_WIDTH;
+    const int64_t pairs = GT_PADDED / GT_PER;
+    for (int64_t at = team; at < GT_TILES * GT_SLICES; at += teams) {
+        const int64_t tile = GT_TILE_OF(at), slice = GT_SLICE_OF(at);
+        const int64_t from = pairs * slice / GT_SLICES * GT_PER;
+        const int64_t end = pairs * (slice + 1) / GT_SLICES * GT_PER;
+        const int64_t g = tile / GT_WIDE_TILES, n = tile % GT_WIDE_TILES * GT_PANEL_WIDTH;
         const GT_NUMBER *panel = GT_PANELS(g) + n * GT_PADDED;
         float acc[GT_ROWS][GT_NV];
         GT_UNROLL
@@ -46,7 +53,7 @@ static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
             GT_UNROLL
             for (int c = 0; c < GT_NV; c++) acc[r][c] = 0;
         _Pragma("unroll 8")
-        for (int64_t k = warp * GT_PER; k < (GT_RUN); k += GT_WARPS * GT_PER)
+        for (int64_t k = from + warp * GT_PER; k < end; k += GT_WARPS * GT_PER)
             GT_JOIN(GT_NAME, _add)(acc, panel, g, k GT_ARGS);
         GT_UNROLL
         for (int r = 0; r < GT_ROWS; r++)
@@ -58,9 +65,14 @@ static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
             float sum = part[i];
             GT_UNROLL
             for (int w = 1; w < GT_WARPS; w++) sum += part[w * GT_ROWS * GT_PANEL_WIDTH + i];
-            if (i / GT_PANEL_WIDTH < (GT_HEIGHT) && n + i % GT_PANEL_WIDTH < (GT_WIDTH))
-                GT_FINISH(&sum, g, (int64_t)(i / GT_PANEL_WIDTH), n + i % GT_PANEL_WIDTH);
+            part[i] = sum; /* below, the same thread takes it */
         }
+#if GT_SLICES > 1
+        if (!GT_JOIN(GT_NAME, _joined)(part, tile, slice GT_ARGS)) continue;
+#endif
+        for (int i = threadIdx.x; i < GT_ROWS * GT_PANEL_WIDTH; i += GT_TEAM)
+            if (i / GT_PANEL_WIDTH < (GT_HEIGHT) && n + i % GT_PANEL_WIDTH < (GT_WIDTH))
+                GT_FINISH(part + i, g, (int64_t)(i / GT_PANEL_WIDTH), n + i % GT_PANEL_WIDTH);
         __syncthreads();
     }
 }

@@ -2,6 +2,8 @@
 
    GT_ROWS  rows of the tile of a block, a literal: 16, 32, 64 or 128; up to 4: all rows
    GT_UNIT  how floats are multiplied, as product_cuda.h says; left out: one at a time
+   GT_SLICES  slices of the depth, each with a block of its own, a literal; left out: it is whole.
+   GT_SLABS   memory for the sums of all slices, as slices_cuda.h has them
 
    The epilogue gets one sum at a time, adjacent ones in adjacent threads. */
 #include "cuda_unit.h"

@@ -1,6 +1,6 @@
 /* Product of small integers with a packed right-hand side in CUDA: the macros of gemm_int.h, and
-   GT_ROWS as gemm_cuda.h has it. Bytes are multiplied by the matrix unit, whose sums wrap around as
-   those of the processor do. */
+   GT_ROWS, GT_SLICES and GT_SLABS as gemm_cuda.h has them. Bytes are multiplied by the matrix unit,
+   whose sums wrap around as those of the processor do. */
 #include "cuda_unit.h"
 #include "template_begin.h"
 

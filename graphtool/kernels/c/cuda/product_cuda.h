@@ -69,8 +69,11 @@
 #define GT_CHUNKS (((GT_DEPTH_RUNS) * GT_PADDED + GT_CHUNK * GT_PER - 1) / (GT_CHUNK * GT_PER))
 #define GT_BUFFER (GT_ROWS * GT_PITCH_A + GT_LINES_B * GT_PITCH_B)
 #define GT_AHEAD (GT_ROWS > 64 ? 3 : 4)
-#define GT_OUT (GT_ROWS * (GT_PANEL_WIDTH + 4))
+#define GT_PITCH_OUT (GT_PANEL_WIDTH + 4)
+#define GT_OUT (GT_ROWS * GT_PITCH_OUT)
 #define GT_ROOM (GT_AHEAD * GT_BUFFER > GT_OUT ? GT_AHEAD * GT_BUFFER : GT_OUT)
+
+#include "slices_cuda.h"
 
 /* The tile in the hands of warps: GT_DOWN by GT_ACROSS of them, each with GT_MI by GT_NI squares
    of 16 rows and 8 columns. */
@@ -237,7 +240,7 @@ GT_INLINE int GT_JOIN(GT_NAME, _place)(int square, int s)
     const int lane = threadIdx.x % GT_WARP, warp = threadIdx.x / GT_WARP;
     const int row = (warp / GT_ACROSS * GT_MI + square / GT_NI) * 16 + lane / 4 + s / 2 * 8;
     const int column = (warp % GT_ACROSS * GT_NI + square % GT_NI) * 8 + lane % 4 * 2 + s % 2;
-    return row * (GT_PANEL_WIDTH + 4) + column;
+    return row * GT_PITCH_OUT + column;
 }
 #else
 /* The columns of a thread are four adjacent ones, and its rows lie GT_APART from each other. */
@@ -275,23 +278,25 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(GT_SUM (*acc)[4], const uint32_t *a, const
 GT_INLINE int GT_JOIN(GT_NAME, _place)(int square, int s)
 {
     const int row = threadIdx.x / (GT_PANEL_WIDTH / 4) + square * GT_APART;
-    return row * (GT_PANEL_WIDTH + 4) + threadIdx.x % (GT_PANEL_WIDTH / 4) * 4 + s;
+    return row * GT_PITCH_OUT + threadIdx.x % (GT_PANEL_WIDTH / 4) * 4 + s;
 }
 #endif
 
-/* Computes one tile: the rows from `row` on, by panel `panel` of product g. */
-GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t g, int64_t row,
-                                       int64_t panel GT_PARAMS)
+/* Computes one tile, or a slice of it: the rows from `row` on, by panel `panel` of product g. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t tile, int64_t slice GT_PARAMS)
 {
+    const int64_t g = tile / (GT_HIGH_TILES * GT_WIDE_TILES), row = tile % GT_HIGH_TILES * GT_ROWS;
+    const int64_t panel = tile / GT_HIGH_TILES % GT_WIDE_TILES;
     GT_SUM acc[GT_MI * GT_NI][4];
-    const int64_t chunks = GT_CHUNKS;
+    const int64_t first = GT_SLICES > 1 ? GT_CHUNKS * slice / GT_SLICES : 0;
+    const int64_t chunks = GT_SLICES > 1 ? GT_CHUNKS * (slice + 1) / GT_SLICES : GT_CHUNKS;
     const GT_NUMBER *right = GT_PANELS(g) + panel * (GT_DEPTH_RUNS) * GT_PADDED * GT_PANEL_WIDTH;
     const int whole = GT_WHOLE(g);
     GT_UNROLL
     for (int i = 0; i < GT_MI * GT_NI; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
-    for (int64_t next = 0; next < chunks + GT_AHEAD - 1; next++) {
+    for (int64_t next = first; next < chunks + GT_AHEAD - 1; next++) {
         const int64_t done = next - (GT_AHEAD - 1);
-        if (done >= 0) {
+        if (done >= first) {
             gt_copy_wait(GT_AHEAD - 2);
             __syncthreads();
         }
@@ -301,7 +306,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t g, int64_t row,
             GT_JOIN(GT_NAME, _right)(stage + GT_ROWS * GT_PITCH_A, right, next GT_ARGS);
         }
         gt_copy_group();
-        if (done >= 0) {
+        if (done >= first) {
             const uint32_t *stage = room + done % GT_AHEAD * GT_BUFFER;
             GT_JOIN(GT_NAME, _add)(acc, stage, stage + GT_ROWS * GT_PITCH_A);
         }
@@ -314,21 +319,20 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t g, int64_t row,
         GT_UNROLL
         for (int s = 0; s < 4; s++) out[GT_JOIN(GT_NAME, _place)(i, s)] = acc[i][s];
     __syncthreads();
-    const int64_t first = panel * GT_PANEL_WIDTH;
+#if GT_SLICES > 1
+    if (!GT_JOIN(GT_NAME, _joined)(out, tile, slice GT_ARGS)) return;
+#endif
+    const int64_t left = panel * GT_PANEL_WIDTH;
     for (int r = threadIdx.x / GT_WARP; r < GT_ROWS; r += GT_WARPS)
         for (int c = threadIdx.x % GT_WARP; c < GT_PANEL_WIDTH; c += GT_WARP)
-            if (row + r < (GT_HEIGHT) && first + c < (GT_WIDTH))
-                GT_FINISH(out + r * (GT_PANEL_WIDTH + 4) + c, g, row + r, first + c);
+            if (row + r < (GT_HEIGHT) && left + c < (GT_WIDTH))
+                GT_FINISH(out + r * GT_PITCH_OUT + c, g, row + r, left + c);
     __syncthreads();
 }
 
 static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
 {
     GT_SHARED_ARRAY(uint32_t, room, GT_ROOM);
-    const int64_t high = ((GT_HEIGHT) + GT_ROWS - 1) / GT_ROWS;
-    const int64_t panels = ((GT_WIDTH) + GT_PANEL_WIDTH - 1) / GT_PANEL_WIDTH;
-    const int64_t tiles = (GT_GROUPED) * panels * high;
-    for (int64_t tile = team; tile < tiles; tile += teams)
-        GT_JOIN(GT_NAME, _tile)
-        (room, tile / (panels * high), tile % high * GT_ROWS, tile / high % panels GT_ARGS);
+    for (int64_t at = team; at < GT_TILES * GT_SLICES; at += teams)
+        GT_JOIN(GT_NAME, _tile)(room, GT_TILE_OF(at), GT_SLICE_OF(at) GT_ARGS);
 }
