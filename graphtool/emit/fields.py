@@ -232,7 +232,7 @@ def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
 
 def strips(loop: For, kinds: dict[str, DType]) -> tuple[Symbol, Symbol, Stages] | None:
     """Of a loop that is not a hook's: the index at which a strip of it begins, the length of the
-    strip, and its stages. None where nothing is rounded and no float16 is read."""
+    strip, and its stages. None where `converted` has none."""
     if not all(isinstance(s, (Let, Store)) for s in loop.body) or (
             bounds(loop.extent)[1] or WIDEST) < STRIP:
         return None
@@ -240,12 +240,17 @@ def strips(loop: For, kinds: dict[str, DType]) -> tuple[Symbol, Symbol, Stages] 
     first, lane, count = (Symbol(f"{stem}{number}", 0, None) for stem in ("first", "j", "count"))
     at: dict[str, Dim] = {loop.iter.name: symbol_of(first) + symbol_of(lane)}
     body = tuple(moved(s, at) for s in loop.body)
-    stages = Stages(lane, kinds, frozenset(s.name for s in body if isinstance(s, Let)), certain)
-    body = tuple(map(stages.stmt, body))
-    stages.body = (For(lane, symbol_of(count), "simd", body),)
+    stages = converted(For(lane, symbol_of(count), "simd", body), kinds)
+    return None if stages is None else (first, count, stages)
+
+
+def converted(strip: For, kinds: dict[str, DType]) -> Stages | None:
+    """The stages of a loop over one strip. None where nothing is rounded and no float16 is read."""
+    stages = Stages(strip.iter, kinds, frozenset(s.name for s in strip.body if isinstance(s, Let)),
+                    certain)
+    stages.body = (replace(strip, body=tuple(map(stages.stmt, strip.body))),)
     rounds = any(w.how != "to" for w in stages.writes)
-    return (first, count, stages) if rounds or any(
-        r.kind is dtypes.float16 for r in stages.reads) else None
+    return stages if rounds or any(r.kind is dtypes.float16 for r in stages.reads) else None
 
 
 def moved(s: Stmt, at: Mapping[str, Dim]) -> Stmt:

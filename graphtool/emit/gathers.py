@@ -212,8 +212,8 @@ class Printer(Protocol):
     def range(self, s: For) -> tuple[Share, str, str]:
         """The worker's share of a loop, where it begins and where it ends."""
 
-    def stmt(self, s: Stmt) -> None:
-        """Write one statement."""
+    def within_strip(self, s: For, count: str) -> None:
+        """Write a loop over one strip, of `count` iterations."""
 
     def on_rows(self, rows: Sequence[Param]) -> Printer:
         """A printer for statements that use these rows as well."""
@@ -258,7 +258,8 @@ def _strips(g: GatheringLoop, to: Printer) -> Iterator[None]:
 def _positions(g: GatheringLoop, to: Printer) -> None:
     """The loop that computes the positions of a strip."""
     to.w.line(f"int32_t {', '.join(f'{name}[{WIDEST}]' for name in g.places)};")
-    to.on_rows([Param(name, dtypes.int32, False) for name in g.places]).stmt(g.before)
+    to.on_rows([Param(name, dtypes.int32, False) for name in g.places]).within_strip(
+        g.before, g.count.name)
 
 
 def _rest(g: GatheringLoop, to: Printer) -> None:
@@ -272,7 +273,8 @@ def _rest(g: GatheringLoop, to: Printer) -> None:
         to.w.line(f"gt_row_at_{r.param.dtype.short}({row}, {r.buffer} + "
                   f"{to.p.index(r.start, 13)}, {r.places}, {g.count.name});")
     if g.body is not None:
-        to.on_rows([replace(r.param, name=r.name) for r in g.reads]).stmt(g.body)
+        to.on_rows([replace(r.param, name=r.name) for r in g.reads]).within_strip(
+            g.body, g.count.name)
 
 
 # ---- what is known -------------------------------------------------------------------------------

@@ -8,7 +8,15 @@ from dataclasses import replace
 
 from graphtool import dtypes
 from graphtool.emit.expr import ExprPrinter, overflows
-from graphtool.emit.fields import WIDEST, FilledLoop, Staged, Stages, along_fields, strips
+from graphtool.emit.fields import (
+    WIDEST,
+    FilledLoop,
+    Staged,
+    Stages,
+    along_fields,
+    converted,
+    strips,
+)
 from graphtool.emit.gathers import GatheringLoop, gathering, write
 from graphtool.emit.language import ALL, Language, Share
 from graphtool.emit.lines import Writer
@@ -246,6 +254,14 @@ class Statements:
         with self.w.block(f"for ({size} {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
             self.w.line(f"const {size} {count.name} = gt_min_i64({WIDEST}, {hi} - {at});")
             self.stages(stages, WIDEST, count.name)
+
+    def within_strip(self, s: For, count: str) -> None:
+        """Write a loop over one strip, of `count` iterations."""
+        stages = converted(s, {p.name: p.dtype for p in self.params.values()})
+        if stages is None:
+            self.stmt(s)
+        else:
+            self.stages(stages, WIDEST, count)
 
     def stages(self, stages: Stages, most: int, count: str) -> None:
         """Write a staged loop between the conversions of its rows, of `most` elements at most."""

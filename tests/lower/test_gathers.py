@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import interp, passes
+from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.compile.as_is import build
@@ -26,6 +26,10 @@ def columns(x: Any, i: Any) -> Any:
 
 def elements(x: Any, i: Any) -> Any:
     return o.gather(x, i, axes=(1,), batch=1) * 2.0
+
+
+def rounded(x: Any, i: Any) -> Any:
+    return o.cast(o.round(columns(x, i) * 20.0) + 3.0, dtype=dtypes.uint8)
 
 
 def pairs(x: Any, i: Any, j: Any) -> Any:
@@ -64,6 +68,9 @@ ROW = "gt_row_at_f32("
 CASES: dict[str, tuple[Any, tuple[str, ...], int, tuple[str, ...], tuple[str, ...]]] = {
     "columns": (columns, ("f32[9,50]", "i64[300,1]"), 50, (ROW,), ()),
     "elements": (elements, ("f32[9,50]", "i64[9,259,1]"), 50, (ROW,), ()),
+    "rounded": (rounded, ("f32[9,50]", "i64[300,1]"), 50, (ROW, "gt_row_cast_u8("), ()),
+    "rounded at bytes": (lambda x, i: rounded(x, o.cast(i, dtype=dtypes.int32)),
+                         ("f32[9,50]", "u8[300,1]"), 50, (ROW, "gt_row_cast_u8("), ()),
     "pairs": (pairs, ("f32[6,7]", "i64[300]", "i64[300]"), 6, (ROW,), ()),
     "short": (columns, ("f32[9,50]", "i64[7,1]"), 50, (), (ROW,)),
     "runs": (reflected, ("f32[40,70]",), 1, (), (ROW, "at0")),
