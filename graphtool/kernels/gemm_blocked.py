@@ -71,6 +71,7 @@ class Room:
     unit: int = 16  # a depth that is less than `deep` is filled up to a multiple of it
     copies: int = COPIES
     aside: int = ASIDE
+    panel: int = 0  # floats for a part of a panel
 
 
 def lines_of(use: Use) -> Lines:
@@ -95,7 +96,7 @@ def blocked(use: Use, kernel: str, macros: Macros, lines: Lines, room: Room) -> 
     width = max(1, min(-(-n // room.nr), (room.aside << 8) // (chunk * room.mr * room.nr)))
     if depth is not None and depth <= deep:
         width = 1  # no sums are set aside
-    share = chunk * (copied + room.mr * width * room.nr)
+    share = chunk * (copied + room.mr * width * room.nr) + room.panel
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": use.plan["split"] == 1}
     work = (use.scratch(share), 0)

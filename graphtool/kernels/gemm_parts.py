@@ -1,6 +1,7 @@
 """gemm_parts.h: products of float32 by a matrix unit of bfloat16, each number as a sum of parts.
 
-The right-hand side is constant, and split when it is packed; the left one is split block by block.
+The left operand is split block by block. The right one is split when it is packed, if it is a
+constant; else a part of a panel is split for the blocks that it multiplies.
 """
 
 from __future__ import annotations
@@ -11,22 +12,26 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.choice.machine import streamed
+from graphtool.kernels import gemm
+from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.gemm import plain, reads
 from graphtool.kernels.gemm_amx_blocked import TALL, UNIT
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.kit import (
-    Alternative, Area, Chosen, Contract, Form, Instance, Lowered, Macro, Numbers, Parameter, Plan,
-    Product, Record, Rows, Rules, Target, TensorType, Use, best_split, blocks, broadcast_shapes,
-    ceil, ceildiv, longest, need, never, overlapped, products, register, rounding,
-    rows_by_columns, target_op)
+    Alternative, Area, Chosen, Contract, Form, Instance, Lowered, Macro, MacroValue, Numbers,
+    Parameter, Plan, Product, Record, Rows, Rules, Target, TensorType, Use, best_split, blocks,
+    broadcast_shapes, ceil, ceildiv, fetched, longest, mark, need, never, overlapped, products,
+    register, rounding, rows_by_columns, target_op)
 from graphtool.kernels.packing import parts
 
-MACROS = (Macro("PARTS", "literal", "parts of a number"), *BLOCKS)
+MACROS = (Macro("PARTS", "literal", "parts of a number"), *BLOCKS,
+          mark("FLOATS", "the right-hand side is not split yet"))
 DEEP = 768  # of the depth at a time
+MOVING_DEEP = 512  # the same, if a panel is split too
 NEAR = 1024  # KB of split rows that stay in the second-level cache, and of sums that are set aside
 FEWEST = 32  # rows below which multiply-adds are faster, or reading the weights is all the work
 FEW = 4  # blocks that go through panels together, where all of these stay near
-SPLIT = 0.5  # cycles to split a number
+SPLIT, SPLIT_ACROSS = 0.5, 1.0  # cycles to split a number, in rows or across them
 FINISH = 300  # cycles to finish the sums of a block and a part of the depth
 LOADS = 1.5  # how many times as long a step takes as its products: tiles are loaded
 COLD = 3.0  # how many times as long tiles wait for weights as plain reads do
@@ -34,7 +39,7 @@ COLD = 3.0  # how many times as long tiles wait for weights as plain reads do
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    products(t, OP)
+    products(t, OP_MOVING if t.get("FLOATS") else OP)
 
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
@@ -47,9 +52,14 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     t.need(ldk == 1 or lda == 1, "rows or columns of adjacent elements")
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.float32)
-    panel = (-(-n // nr), -(-k // UNIT) * count * blocks.SEGMENT, nr * parts.PAIR)
-    yield Area("B", panel, None, (batch,), dtypes.bfloat16, True)
-    yield Area("WORK", (chunk * (_copied(deep, count) + width * TALL * nr),), aligned=True)
+    panels, work = -(-n // nr), chunk * (_copied(deep, count) + width * TALL * nr)
+    if t.get("FLOATS"):
+        yield Area("B", (panels, k, nr), None, (batch,), dtypes.float32, True)
+        work += _panel(deep, count, nr)
+    else:
+        panel = (panels, -(-k // UNIT) * count * blocks.SEGMENT, nr * parts.PAIR)
+        yield Area("B", panel, None, (batch,), dtypes.bfloat16, True)
+    yield Area("WORK", (work,), aligned=True)
 
 
 def _copied(deep: int, count: int) -> int:
@@ -57,24 +67,36 @@ def _copied(deep: int, count: int) -> int:
     return TALL // 2 * count * deep + TALL // 2
 
 
+def _panel(deep: int, count: int, nr: int) -> int:
+    """The floats of a part of a panel that is split."""
+    return deep * count * nr // 2 + TALL // 2
+
+
 def lower(use: Use) -> Lowered:
     """The product in tiles of the unit."""
-    deep, depth, rows = use.plan["deep"], use.view(0).shape[-1], use.view(1).shape[-2]
-    count = ceildiv(rows, parts.tiles(depth))
+    b, deep, nr = use.view(1), use.plan["deep"], 2 * use.target.lanes
+    moving = b.dtype is dtypes.float32
+    count = ceildiv(b.shape[-2], parts.tiles(use.view(0).shape[-1]))
+    if moving:
+        count = use.plan["parts"]
     assert isinstance(count, int)
-    return blocked(use, "gemm_parts", {"PARTS": count}, lines_of(use), Room(
-        TALL, 2 * use.target.lanes, deep, each=TALL // 2 * count, more=TALL // 2, unit=UNIT,
-        copies=use.plan["near"], aside=NEAR))
+    macros: dict[str, MacroValue] = {"PARTS": count}
+    if moving:
+        macros["FLOATS"] = True
+    return blocked(use, "gemm_parts", macros, lines_of(use), Room(
+        TALL, nr, deep, each=TALL // 2 * count, more=TALL // 2, unit=UNIT,
+        copies=use.plan["near"], aside=NEAR, panel=_panel(deep, count, nr) if moving else 0))
 
 
 # ---- the op ------------------------------------------------------------------------------------
 
-GEMM_PARTS = Form("gemm_parts", (
+PARAMETERS = (
     Parameter("split", "1: threads share rows, 2: they share columns", 1, least=1, most=2),
     Parameter("deep", "the depth that is taken at a time", DEEP, least=UNIT),
     Parameter("near", "KB of split rows that go through all panels together", NEAR, least=1),
-    Parameter("parts", "parts of a number: three hold all of its digits", 3, least=2, most=3)),
-    rate="tile_bf16")
+    Parameter("parts", "parts of a number: three hold all of its digits", 3, least=2, most=3))
+GEMM_PARTS = Form("gemm_parts", PARAMETERS, rate="tile_bf16")
+GEMM_PARTS_MOVING = Form("gemm_parts_moving", PARAMETERS, rate="tile_bf16")
 
 
 def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
@@ -100,17 +122,34 @@ OP = target_op("gemm_parts", infer, decompose, GEMM_PARTS, rows_by_columns,
                "and blocks of a split into parts")
 
 
+OP_MOVING = target_op("gemm_parts_moving", gemm.infer, gemm.decompose, GEMM_PARTS_MOVING,
+                      rows_by_columns, "a·b in float32 by a matrix unit of bfloat16, with b as "
+                      "`pack` lays it out; both are split into parts block by block")
+
+
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit and the weights are known, and split."""
-    fits = (target.amx and s.dtype is dtypes.float32 and plain(s) and not s.zeros and not s.large
-            and s.m >= FEWEST and s.k <= parts.DEEPEST)
-    if not fits:
-        return []
-    whole = packed_bytes(s, rules.parts, target) > NEAR << 10
-    near = NEAR if whole else max(1, FEW * _copied(min(s.k, DEEP), rules.parts) >> 8)
-    return [GEMM_PARTS.plan(split=best_split(s), near=near, parts=rules.parts)]
+    return [_plan(GEMM_PARTS, s, target, rules)] if (
+        plain(s) and not s.large and _fits(s, target)) else []
+
+
+def moving_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, if the target has a matrix unit, for a right-hand side made at run time."""
+    fits = not s.constant and _fits(s, target)
+    return [_plan(GEMM_PARTS_MOVING, s, target, rules, deep=MOVING_DEEP)] if fits else []
+
+
+def _fits(s: Product, target: Target) -> bool:
+    return (target.amx and s.dtype is dtypes.float32 and not s.zeros and s.m >= FEWEST
+            and s.k <= parts.DEEPEST)
+
+
+def _plan(form: Form, s: Product, target: Target, rules: Rules, **deep: int) -> Plan:
+    few = form is GEMM_PARTS and packed_bytes(s, rules.parts, target) <= NEAR << 10
+    near = max(1, FEW * _copied(min(s.k, DEEP), rules.parts) >> 8) if few else NEAR
+    return form.plan(split=best_split(s), near=near, parts=rules.parts, **deep)
 
 
 def packed_bytes(s: Product, count: int, t: Target) -> int:
@@ -118,27 +157,58 @@ def packed_bytes(s: Product, count: int, t: Target) -> int:
     return ceil(s.n, t.nr) * t.nr * ceil(s.k, UNIT) * UNIT * 2 * count
 
 
-def cost(s: Product, p: Plan, t: Target) -> float:
-    """Expected microseconds: products of tiles, splitting A, and finishing sums."""
-    count, rows = p.get("parts", 3), p.get("split", 1) == 1
+def _shares(s: Product, p: Plan, t: Target) -> tuple[bool, float]:
+    """Whether threads share rows, and the greatest share of one."""
+    rows = p.get("split", 1) == 1
+    shared = ceil(s.m, TALL) if rows else ceil(s.n, t.nr)
+    return rows, longest(shared, t.threads) / shared
+
+
+def _rounds(s: Product, p: Plan, t: Target) -> int:
+    """How many times a thread goes through the panels."""
+    rows, mine = _shares(s, p, t)
+    held = (p.get("near", NEAR) << 10) // (min(s.k, p.get("deep", DEEP)) * 2 * p.get("parts", 3))
+    return ceil(int(s.m * mine) if rows else s.m, max(TALL, held))
+
+
+def _work(s: Product, p: Plan, t: Target) -> float:
+    """Cycles of a thread: products of tiles, splitting A, and finishing sums."""
+    count, (rows, mine) = p.get("parts", 3), _shares(s, p, t)
     segments, panels = ceil(s.m, blocks.SEGMENT), ceil(s.n, t.nr)
-    shared = ceil(segments, 2) if rows else panels
-    mine = longest(shared, t.threads) / shared
     tiles = count * (count + 1) // 2 * 4 * max(blocks.FEWEST, ceil(s.m, segments)) * LOADS
-    depths = ceil(s.k, p.get("deep", DEEP))
-    work = panels * segments / 2 * mine * (ceil(s.k, UNIT) * tiles + depths * FINISH)
-    split = s.m * s.k * SPLIT * (mine if rows else 1)
-    b, held = packed_bytes(s, count, t), p.get("near", NEAR) << 10
-    rounds = ceil(int(s.m * mine) if rows else s.m, max(TALL, held // (min(s.k, DEEP) * 2 * count)))
-    traffic = COLD * streamed(t, b, rounds * (1 if rows else mine))
-    return blocks.BEGIN + overlapped(t, work + split, traffic)
+    finish = ceil(s.k, p.get("deep", DEEP)) * FINISH
+    split = s.m * s.k * (SPLIT_ACROSS if s.across else SPLIT) * (mine if rows else 1)
+    return s.batch * (panels * segments / 2 * mine * (ceil(s.k, UNIT) * tiles + finish) + split)
+
+
+def cost(s: Product, p: Plan, t: Target) -> float:
+    """Expected microseconds, with weights that come from afar."""
+    rows, mine = _shares(s, p, t)
+    b = packed_bytes(s, p.get("parts", 3), t)
+    traffic = COLD * streamed(t, b, _rounds(s, p, t) * (1 if rows else mine))
+    return blocks.BEGIN + overlapped(t, _work(s, p, t), traffic)
+
+
+def moving_cost(s: Product, p: Plan, t: Target) -> float:
+    """Expected microseconds, with panels that are split for each round of rows."""
+    rows, mine = _shares(s, p, t)
+    split = s.batch * s.n * s.k * SPLIT * _rounds(s, p, t) * (1 if rows else mine)
+    b = ceil(s.n, t.nr) * t.nr * s.k * 4
+    return blocks.BEGIN + overlapped(t, _work(s, p, t) + split, s.batch * fetched(
+        t, b * _rounds(s, p, t) * (1 if rows else mine), b))
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels of parts."""
-    packed = o.pack_parts(w, nr=chosen.target.nr, parts=chosen.plan.get("parts", 3),
+    panels = o.pack_parts(w, nr=chosen.target.nr, parts=chosen.plan.get("parts", 3),
                           transpose=transpose)
-    return chosen.emit(OP, x, packed, n=chosen.site.n)
+    return chosen.emit(OP, x, panels, n=chosen.site.n)
+
+
+def make_moving(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product node with a right-hand side in panels of floats."""
+    return chosen.emit(OP_MOVING, x, packed(w, chosen.target.nr, False, transpose),
+                       n=chosen.site.n)
 
 
 def weights(s: Product, p: Plan, t: Target) -> int:
@@ -151,10 +221,13 @@ def error(s: Product, p: Plan) -> float:
     return 0.0 if p.get("parts", 3) == 3 else rounding.two_parts(s.k)
 
 
-SERVES = (Alternative(Product, GEMM_PARTS, plans, cost, make, weights=weights, error=error,
-                      in_order=never),)
+SERVES = (
+    Alternative(Product, GEMM_PARTS, plans, cost, make, weights=weights, error=error,
+                in_order=never),
+    Alternative(Product, GEMM_PARTS_MOVING, moving_plans, moving_cost, make_moving, error=error,
+                in_order=never))
 
 register(Record(
     Contract("gemm_parts", "a product of float32 by a matrix unit of bfloat16, each number as a "
              "sum of parts", MACROS, POINTERS, meaning, ("b", "m", "n"), touches, grain="pieces"),
-    {"gemm_parts": lower}, reads, serves=SERVES))
+    {"gemm_parts": lower, "gemm_parts_moving": lower}, reads, serves=SERVES))

@@ -849,6 +849,13 @@ class _gemm_parts(Op):
 
 gemm_parts: _gemm_parts
 
+class _gemm_parts_moving(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b in float32 by a matrix unit of bfloat16, with b as `pack` lays it out; both are split
+        into parts block by block"""
+
+gemm_parts_moving: _gemm_parts_moving
+
 class _gradient(Op):
     def __call__(self, x: Tensor, /, *, of: str) -> Any:
         """x itself, which is the gradient of the loss with respect to the value called `of` in a

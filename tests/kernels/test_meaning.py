@@ -208,6 +208,12 @@ def gemm_parts(x: Any) -> Any:
     return finished(o.gemm_parts(x, w, n=9, plan=Plan("gemm_parts", (("deep", 32),))))
 
 
+def gemm_parts_moving(x: Any) -> Any:
+    turned = o.transpose(x, perm=(0, 2, 1))
+    w = packed("pack", data((2, 45, 33)), nr=NR)(x)
+    return o.gemm_parts_moving(turned, w, n=33, plan=Plan("gemm_parts_moving", (("deep", 32),)))
+
+
 def gemm_parts_across(x: Any) -> Any:
     w = packed("pack_parts", data((2, 33, 45)), nr=NR, parts=2, transpose=True)(x)
     return o.gemm_parts(o.transpose(x, perm=(0, 2, 1)), w, n=33)
@@ -342,7 +348,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                          (gemm_amx_across, ("bf16[2,45,19]",)),
                          (gemm_amx_across, ("f16[2,45,19]",))],
     "gemm_blocked": [(gemm_blocked, ("f32[2,3,5]",)), (gemm_blocked_across, ("f32[2,3,6]",))],
-    "gemm_parts": [(gemm_parts, ("f32[19,70]",)), (gemm_parts_across, ("f32[2,45,19]",))],
+    "gemm_parts": [(gemm_parts, ("f32[19,70]",)), (gemm_parts_across, ("f32[2,45,19]",)),
+                   (gemm_parts_moving, ("f32[2,45,19]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
     "linear_bf16": [(panels(o.linear_bf16), ("f32[19,70]",))],
     "linear_f32": [(panels(o.linear_f32), ("f32[3,70]",))],

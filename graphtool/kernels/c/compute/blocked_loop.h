@@ -17,6 +17,8 @@
                  multiplies N copied lines by a part of a panel: sums set aside go on, if `begun`,
                  and are set aside again, or handed out if it `ends`. Each step prefetches the line
                  at `ahead`, which moves on by `step` bytes
+   GT_TAKES      if defined, NAME_take(right, depth, to GT_ARGS) makes of a part of a panel what
+                 tiles read instead of it, at `to`, behind the sums, and returns it
    GT_SHAPE      rows of a segment, for tiles of a matrix unit; left out: there are none */
 
 #ifndef GT_PLANES
@@ -44,8 +46,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64
                 work + (turn - c) * (GT_TALL) GT_ARGS);
     for (int64_t q = p; q < above; q++) {
         const int64_t whole = (GT_COLUMN) * GT_PLANES * GT_NR;
-        const GT_COPY *right = GT_B(b) + q * whole + k * GT_PLANES * GT_NR;
+        const GT_COPY *right = (const GT_COPY *)(GT_B(b)) + q * whole + k * GT_PLANES * GT_NR;
         const char *ahead = (const char *)(right + (q + 1 < above ? whole : 0));
+#ifdef GT_TAKES
+        right = GT_JOIN(GT_NAME, _take)(right, end - k,
+                                        (GT_COPY *)GT_ASIDE(work, 0, GT_WIDTH) GT_ARGS);
+#endif
         for (int64_t i = c; i < next; i++, ahead += GT_STEPS(end - k) * step)
             GT_CALL(_tile, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), q,
                     work + (i - c) * (GT_TALL), right, end - k, ahead, step,

@@ -126,6 +126,28 @@ GT_INLINE void gt_split_pairs(gt_vf first, gt_vf second, const int parts, gt_vw 
         pairs[p] = gt_vector_bits(low[p]) >> 16 | (gt_vector_bits(high[p]) & 0xffff0000u);
 }
 
+/* Splits a panel of floats, `depth` rows of GT_COLUMNS, with rows of zeros up to a whole step.
+   Returns `seen`. */
+GT_INLINE gt_vw gt_split_panel(const float *w, int64_t depth, const int parts, char *to)
+{
+    gt_vw seen = {0};
+    for (int64_t k = 0; k < gt_ceil_div(depth, GT_PARTS_RUN) * GT_PARTS_RUN; k += 2) {
+        char *tile = to + k / GT_PARTS_RUN * parts * GT_PART_BYTES;
+        for (int64_t j = 0; j < GT_COLUMNS; j += GT_LANES) {
+            gt_vw pairs[3];
+            const gt_vf none = gt_splat(0.0f);
+            const gt_vf first = k < depth ? gt_load(w + k * GT_COLUMNS + j) : none;
+            const gt_vf second = k + 1 < depth ? gt_load(w + (k + 1) * GT_COLUMNS + j) : none;
+            seen = gt_see(gt_see(seen, first), second);
+            gt_split_pairs(first, second, parts, pairs);
+            GT_UNROLL for (int p = 0; p < parts; p++)
+                memcpy(tile + p * GT_PART_BYTES + (k % GT_PARTS_RUN / 2 * GT_COLUMNS + j) * 4,
+                       pairs + p, sizeof *pairs);
+        }
+    }
+    return seen;
+}
+
 #ifdef GT_AMX
 /* The tiles of sums += a part of A times a part of B, which tiles hold. */
 #define GT_PARTS_DOTS(two, wide)                                                                  \
@@ -212,10 +234,20 @@ GT_INLINE int gt_parts_in_tiles(void)
 #endif
 }
 
-/* Two vectors of columns of rows k and k + 1 of a panel that is split, from a tile of its first
-   part on. */
-GT_INLINE void gt_joined(const int parts, const char *b, gt_vf *even, gt_vf *odd)
+/* Rows k and k + 1 of a panel, two vectors each, as floats. The panel is split; or with no parts it
+   has rows of GT_COLUMNS floats, of which the last one may be k. */
+GT_INLINE void gt_panel_rows(const int parts, const char *b, int64_t k, int last, gt_vf *even,
+                             gt_vf *odd)
 {
+    if (!parts) {
+        const float *row = (const float *)b + k * GT_COLUMNS;
+        for (int j = 0; j < 2; j++) {
+            even[j] = gt_load(row + j * GT_LANES);
+            odd[j] = last ? even[j] : gt_load(row + GT_COLUMNS + j * GT_LANES);
+        }
+        return;
+    }
+    b += k / GT_PARTS_RUN * parts * GT_PART_BYTES + k % GT_PARTS_RUN / 2 * GT_COLUMNS * 4;
     for (int j = 0; j < 2; j++) {
         gt_vf low = gt_splat(0.0f), high = gt_splat(0.0f);
         GT_UNROLL for (int p = parts - 1; p >= 0; p--) {
@@ -231,10 +263,10 @@ GT_INLINE void gt_joined(const int parts, const char *b, gt_vf *even, gt_vf *odd
 
 #define GT_PARTS_ROWS 6 /* rows that gt_parts_rows takes together */
 
-/* sums[rows][GT_COLUMNS] += the floats of rows that are ldx apart, `depth` of each, times a panel
-   that is split, by multiply-adds. */
-GT_INLINE void gt_parts_rows(const int parts, const float *x, int64_t ldx, int64_t rows,
-                             const char *b, int64_t depth, float *sums)
+/* sums[rows][GT_COLUMNS] += the floats x[r·ldx + k·ldk], `depth` of each row r, times a panel as
+   gt_panel_rows reads it, by multiply-adds. */
+GT_INLINE void gt_parts_rows(const int parts, const float *x, int64_t ldx, int64_t ldk,
+                             int64_t rows, const char *b, int64_t depth, float *sums)
 {
     for (int64_t first = 0; first < rows; first += GT_PARTS_ROWS) {
         const int64_t some = gt_min(GT_PARTS_ROWS, rows - first);
@@ -245,13 +277,12 @@ GT_INLINE void gt_parts_rows(const int parts, const float *x, int64_t ldx, int64
                              + i % 2 * GT_LANES);
         for (int64_t k = 0; k < depth; k += 2) {
             gt_vf even[2], odd[2];
-            const int64_t tile = k / GT_PARTS_RUN * parts * GT_PART_BYTES;
-            gt_joined(parts, b + tile + k % GT_PARTS_RUN / 2 * GT_COLUMNS * 4, even, odd);
+            gt_panel_rows(parts, b, k, k + 1 == depth, even, odd);
             GT_UNROLL for (int i = 0; i < GT_PARTS_ROWS; i++) {
-                const float *row = own + gt_min(i, some - 1) * ldx + k;
+                const float *row = own + gt_min(i, some - 1) * ldx + k * ldk;
                 GT_UNROLL for (int j = 0; j < 2; j++) {
                     acc[i * 2 + j] += gt_splat(row[0]) * even[j];
-                    if (k + 1 < depth) acc[i * 2 + j] += gt_splat(row[1]) * odd[j];
+                    if (k + 1 < depth) acc[i * 2 + j] += gt_splat(row[ldk]) * odd[j];
                 }
             }
         }
