@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.assume import Assumes
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import Op
 from graphtool.kernels.choice.rules import Rules, permitted
@@ -35,12 +36,18 @@ def _whole(op: Op, *operands: Any, **attrs: Any) -> Any:
     return op.decompose(*operands, **attrs)
 
 
+def _once(y: Any) -> Any:
+    """The composite y, which rounds 16-bit numbers once; its parts round after each op."""
+    return Assumes(y, "reassociated", "16-bit numbers are rounded once, not after each op") if (
+        y.dtype.is_narrow) else y
+
+
 # ---- activations -------------------------------------------------------------------------------
 
-@rule(lambda x: _whole(o.silu, x))
+@rule(lambda x: _whole(o.silu, x), may="reassociated")
 def silu(x: Any) -> Any:
     """x · σ(x) = silu(x)"""
-    return o.silu(x)
+    return _once(o.silu(x))
 
 
 @rule(lambda x: _whole(o.relu, x))
@@ -84,16 +91,16 @@ def _gelus() -> list[Rule]:
 
 # ---- softmax and norms -------------------------------------------------------------------------
 
-@rule(lambda x, a: _whole(o.softmax, x, axis=a))
+@rule(lambda x, a: _whole(o.softmax, x, axis=a), may="reassociated")
 def softmax(x: Any, a: Any) -> Any:
     """exp(x − max x) / Σ exp(x − max x) over axis a = softmax(x)"""
-    return o.softmax(x, axis=a)
+    return _once(o.softmax(x, axis=a))
 
 
-@rule(lambda x, a: _whole(o.log_softmax, x, axis=a))
+@rule(lambda x, a: _whole(o.log_softmax, x, axis=a), may="reassociated")
 def log_softmax(x: Any, a: Any) -> Any:
     """x − max x − log Σ exp(x − max x) over axis a = log_softmax(x)"""
-    return o.log_softmax(x, axis=a)
+    return _once(o.log_softmax(x, axis=a))
 
 
 def _deviation(x: Any, a: Any, e: Any) -> tuple[Any, Any]:
@@ -105,10 +112,10 @@ def _over_root(centred: Any, variance: Any) -> Any:
     return centred / o.sqrt(variance)
 
 
-@rule(lambda x, a, e: _whole(o.layer_norm, x, axes=a, epsilon=e))
+@rule(lambda x, a, e: _whole(o.layer_norm, x, axes=a, epsilon=e), may="reassociated")
 def layer_norm(x: Any, a: Any, e: Any) -> Any:
     """(x − mean x) · 1/√(var x + e) over axes a = layer_norm(x), if e is a number"""
-    return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
+    return _once(o.layer_norm(x, axes=a, epsilon=e)) if isinstance(e, float) else None
 
 
 @rule(lambda x, a, e: _over_root(*_deviation(x, a, e)), needs="reassociated")
@@ -117,10 +124,10 @@ def layer_norm_by_root(x: Any, a: Any, e: Any) -> Any:
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
-@rule(lambda x, a, e: _whole(o.rms_norm, x, axes=a, epsilon=e))
+@rule(lambda x, a, e: _whole(o.rms_norm, x, axes=a, epsilon=e), may="reassociated")
 def rms_norm(x: Any, a: Any, e: Any) -> Any:
     """x · 1/√(mean x² + e) over axes a = rms_norm(x), if e is a number"""
-    return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
+    return _once(o.rms_norm(x, axes=a, epsilon=e)) if isinstance(e, float) else None
 
 
 @rule(lambda x, a, e: x / o.sqrt(o.reduce_mean(x * x, axes=a) + e), needs="reassociated")
@@ -129,22 +136,25 @@ def rms_norm_by_root(x: Any, a: Any, e: Any) -> Any:
     return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
-@rule(lambda x, s, a, e: o.layer_norm(x, axes=a, epsilon=e) * s, once=True)
+@rule(lambda x, s, a, e: o.layer_norm(x, axes=a, epsilon=e) * s,
+      may="reassociated", once=True)
 def layer_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
     """layer_norm(x) · s = layer_norm(x, s), if s is a constant that broadcasts to x"""
-    return o.layer_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
+    return _once(o.layer_norm(x, s, axes=a, epsilon=e)) if _is_affine(s, x) else None
 
 
-@rule(lambda x, s, b, a, e: o.layer_norm(x, s, None, axes=a, epsilon=e) + b, once=True)
+@rule(lambda x, s, b, a, e: o.layer_norm(x, s, None, axes=a, epsilon=e) + b,
+      may="reassociated", once=True)
 def layer_norm_bias(x: Any, s: Any, b: Any, a: Any, e: Any) -> Any:
     """layer_norm(x, s) + b = layer_norm(x, s, b), if b is a constant that broadcasts to x"""
-    return o.layer_norm(x, s, b, axes=a, epsilon=e) if _is_affine(b, x) else None
+    return _once(o.layer_norm(x, s, b, axes=a, epsilon=e)) if _is_affine(b, x) else None
 
 
-@rule(lambda x, s, a, e: o.rms_norm(x, axes=a, epsilon=e) * s, once=True)
+@rule(lambda x, s, a, e: o.rms_norm(x, axes=a, epsilon=e) * s,
+      may="reassociated", once=True)
 def rms_norm_scale(x: Any, s: Any, a: Any, e: Any) -> Any:
     """rms_norm(x) · s = rms_norm(x, s), if s is a constant that broadcasts to x"""
-    return o.rms_norm(x, s, axes=a, epsilon=e) if _is_affine(s, x) else None
+    return _once(o.rms_norm(x, s, axes=a, epsilon=e)) if _is_affine(s, x) else None
 
 
 @rule(lambda x, s, b, e, i, a: o.reshape(o.instance_norm(

@@ -119,11 +119,15 @@ def reciprocal_root(x: Any) -> Any:
 
 @rule(lambda x, c: x / c)
 def div_by_power_of_two(x: Any, c: Any) -> Any:
-    """x / 2ⁿ = x · 2⁻ⁿ"""
+    """x / 2ⁿ = x · 2⁻ⁿ, if x's type holds both powers"""
     if not is_number(c) or not x.dtype.is_float or c == 0 or not math.isfinite(c):
         return None
     mantissa, exponent = math.frexp(c)
-    return x * (1 / c) if abs(mantissa) == 0.5 and abs(exponent) < 100 else None
+    if abs(mantissa) != 0.5 or abs(exponent) >= 100:
+        return None
+    with np.errstate(over="ignore"):
+        held = all(float(x.dtype.numpy.type(n)) == n for n in (c, 1 / c))
+    return x * (1 / c) if held else None
 
 
 # ---- signs -------------------------------------------------------------------------------------
@@ -148,8 +152,9 @@ def sub_neg(x: Any, y: Any) -> Any:
 
 @rule(lambda x: o.abs(o.neg(x)))
 def abs_neg(x: Any) -> Any:
-    """|−x| = |x|"""
-    return o.abs(x)
+    """|−x| = |x| for numbers with a sign; without one −x is 2ⁿ − x"""
+    signed = x.dtype.is_float or (x.dtype.is_integer and x.dtype.low < 0)
+    return o.abs(x) if signed else None
 
 
 @rule(lambda x: o.abs(o.abs(x)))
