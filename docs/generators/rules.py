@@ -7,6 +7,7 @@ import sys
 
 from docs.generators.markdown import code, table, whole
 from graphtool.assume import ASSUMPTIONS, MEANING, numerics_of
+from graphtool.assume.tiers import MEANING as TIERS
 from graphtool.passes import functions
 from graphtool.rewrite.engine import Rule
 from graphtool.rewrite.patterns import Applied, Var
@@ -21,17 +22,21 @@ def page() -> str:
         found = getattr(sys.modules[function.__module__], "RULES", ())
         if found:
             rows = [(code(r.name), code(_left(r)), code(_equation(r)), numerics_of(r.needs),
-                     _assumed(r))
+                     _assumed(r), r.tier)
                     for r in found]
-            head = ("rule", "matches", "equation", "numerics", "assumes")
+            head = ("rule", "matches", "equation", "numerics", "assumes", "tier")
             parts += [f"## {name}\n", table(head, rows)]
     return whole("Rewrite rules", (
         "A rule is an equation, applied from left to right, or a function over a family of ops. "
         "Letters stand for any operand or attribute. A rule may decline, for example when a value "
         "has another reader. Its class says what it may do to the numbers; a pass applies rules up "
         "to the class of its argument `numerics`. One that assumes finite numbers may move a NaN "
-        "or an infinity; `--assume nothing` leaves it out ([Numerics](../numerics.md))."),
-        table(("class", "meaning"), list(MEANING.items())), *parts)
+        "or an infinity; `--assume nothing` leaves it out ([Numerics](../numerics.md)). The tier "
+        "says how sure it is that the rule is right ([What is proved]"
+        "(../explanation/what-is-proved.md)); `--proofs` uses the rules of a tier or a better "
+        "one."),
+        table(("class", "meaning"), list(MEANING.items())),
+        table(("tier", "shown"), list(TIERS.items())), *parts)
 
 
 def _assumed(rule: Rule) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from graphtool.api.by_hand import Graph
 from graphtool.assume import Assumption
+from graphtool.assume.tiers import Tier
 from graphtool.compile.options import Choosing, Kernels, Pathlike, Precision
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Module
@@ -69,9 +70,11 @@ def _check(name: str, key: str, annotation: str, value: object) -> None:
 
 
 def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None,
-          assume: Assumption = "finite") -> Rules:
-    """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, InputError GT0332."""
-    return Choosing(precision=precision, kernels=kernels, tuning=tuning, assume=assume).rules
+          assume: Assumption = "finite", proofs: Tier = "tested") -> Rules:
+    """Which kernels and rules may be chosen. Raises UsageError GT0633, GT0634, GT0635, GT0638,
+    InputError GT0332."""
+    return Choosing(precision=precision, kernels=kernels, tuning=tuning, assume=assume,
+                    proofs=proofs).rules
 
 
 def goal(name: str, machine: str | None = None, threads: int | None = None) -> Target:

@@ -22,6 +22,7 @@ from graphtool.api.arguments import (
     rules,
 )
 from graphtool.assume import Assumption
+from graphtool.assume.tiers import Tier
 from graphtool.dtypes import dtype as named_dtype
 from graphtool.errors import UsageError, one_of
 from graphtool.exporters import FORMATS
@@ -108,7 +109,7 @@ def evaluate(module: Module, inputs: Mapping[str, Array], *,
 def optimize(module: Module, passes: str | Sequence[str] | None = None, *, target: str = "cpu",
              precision: Precision = "default", kernels: Kernels = "generated",
              tuning: Pathlike | None = None, assume: Assumption = "finite",
-             machine: str | None = None, threads: int | None = None,
+             proofs: Tier = "tested", machine: str | None = None, threads: int | None = None,
              verify: bool = True) -> Module:
     """The module after the named passes (`fold{max_bytes=1048576},dce`), or the default ones.
 
@@ -117,10 +118,12 @@ def optimize(module: Module, passes: str | Sequence[str] | None = None, *, targe
     `machine` a row of the table of machines, or a .json file of one, by which kernels are chosen,
     `threads` the most that a run may use, by default as many as there are processors where it runs.
     With `assume="nothing"` no kernel is chosen that can move or spread a NaN or an infinity.
+    `proofs` is the least tier of the rules and passes that are used: proved, bounded, tested.
     `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
     arguments or an illegal order.
     """
-    target_, allowed = goal(target, machine, threads), rules(precision, kernels, tuning, assume)
+    target_, allowed = goal(target, machine, threads), rules(precision, kernels, tuning, assume,
+                                                          proofs)
     result = run_passes(module, passes, verify=verify, supply={
         "target": target_, "rules": allowed, "arena": arena_of(target_, allowed)})
     return result if machine is None else replace(result, meta={

@@ -70,6 +70,7 @@ def build(source: Models, out: options.OutDir, how: Build, importing: Importing,
     waiting.stage("optimising, and compiling the C")
     result = compiling.build(unit, out, _within(unit, how))
     terminal.note(f"{result.path}: {', '.join(_facts(result))}")
+    sources.told_left_out(how.proofs, [x for f in result.functions.values() for x in f.left_out])
     if verbose:
         terminal.note(*(f"  {p.name}" for p in sorted(result.path.iterdir())))
     terminal.lines([str(result.path)])

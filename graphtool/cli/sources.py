@@ -240,3 +240,9 @@ def tuning_of(path: Path) -> Tuning:
     for site in tuning.repeated:
         terminal.note(f"{path}: {site} occurs twice, the later line counts")
     return tuning
+
+
+def told_left_out(proofs: str, names: Sequence[str]) -> None:
+    """Say which passes and rules were not used for their tier of proof."""
+    if names:
+        terminal.note(f"left out, as they are not {proofs}: {', '.join(dict.fromkeys(names))}")

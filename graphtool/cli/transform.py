@@ -193,6 +193,7 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
     if out is not None or not (json or stats or time or check or print_after):
         saving.save(result, out, graph, "opt", text)
     report = stages.report(result)
+    sources.told_left_out(how.proofs, [x for row in report.passes for x in row.left_out])
     with terminal.aside(out):
         if form != "text":
             terminal.tell(report, form, tuple, lambda: opt_outcome(report, graph))

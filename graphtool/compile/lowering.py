@@ -21,6 +21,7 @@ from graphtool.loops import serial as loops
 from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.lower.arena import arena_of
+from graphtool.passes import PassReport
 from graphtool.passes import run as run_passes
 from graphtool.passes.journal import Event, PassEvents, write_journal
 from graphtool.target import Target, usual_machine
@@ -31,14 +32,15 @@ JOURNAL = "opt.journal.jsonl"  # among the stages of a build: what the passes di
 @dataclass(frozen=True, slots=True)
 class LoweredFunction:
     """One function of a unit for one target: its program, the weights that this may use, the
-    modules on the way to it, by stage, the module that was read, and what the passes did, if that
-    was asked for."""
+    modules on the way to it, by stage, the module that was read, what the passes did, if that was
+    asked for, and the rules and passes that were left out for their tier of proof."""
 
     program: Program
     store: Mapping[str, Weight]
     stages: Mapping[str, Module]
     read: Module | None = None
     journal: Sequence[Event] = ()
+    left_out: Sequence[str] = ()
 
 
 def functions(unit: LibraryUnit, how: LoweringOptions, journal: bool = False
@@ -70,16 +72,22 @@ def lowered(source: Source, name: str, target: Target, how: LoweringOptions, ver
         meta = {"lanes": str(target.lanes), **source.program.meta}
         return LoweredFunction(replace(source.program, name=name, meta=meta), source.store, {})
     stages, recorder = {"import" if source.imported else "read": module}, PassEvents(module)
+    left_out: list[str] = []
+
+    def after(report: PassReport, module: Module) -> None:
+        left_out.extend(report.left_out)
+        if journal:
+            recorder.after(report, module)
     if how.passes is not None or source.imported or not (how.as_is or module.graph.groups):
         rules = how.rules
         module = stages["opt"] = run_passes(module, how.passes, verify=verify, supply={
             "target": target, "rules": rules, "arena": arena_of(target, rules)},
-            after=recorder.after if journal else None, texts=journal)
+            after=after, texts=journal)
     else:
         _refuse_choosing(how, target, source.where)
     program = lower(module, target, name=name, index_checks=how.index_checks)
     return LoweredFunction(program, {w.digest: w for w in serial.collect_all(module.graph)}, stages,
-                           source.module, recorder.events)
+                           source.module, recorder.events, tuple(dict.fromkeys(left_out)))
 
 
 def check_fits(function: LoweredFunction, target: Target) -> None:

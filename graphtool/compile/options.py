@@ -19,6 +19,7 @@ from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.assume import Assumption
+    from graphtool.assume.tiers import Tier
     from graphtool.kernels.choice.rules import Rules
     from graphtool.kernels.choice.tuning import Tuning
     from graphtool.language.tokenizer import Tokenizer
@@ -197,6 +198,10 @@ class Choosing:
         "usual", "--objective", words=partial(get_args, Objective),
         help="size: of two kernels the one with fewer bytes of weights and workspace; Winograd's "
         "are left out. speed: the faster one. usual: size for a microcontroller, else speed.")
+    proofs: Tier = option(
+        "tested", "--proofs", words=lambda: ("proved", "bounded", "tested"),
+        help="Use only rewrite rules and passes of this tier of proof or a better one: proved, "
+        "bounded, tested. Those that are left out are named; kernels are then plain loops.")
 
     @property
     def goal(self) -> Target:
@@ -218,13 +223,14 @@ class Choosing:
     @property
     def rules(self) -> Rules:
         """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, GT0637,
-        InputError GT0332."""
+        GT0638, InputError GT0332."""
         from graphtool.kernels.choice import tuning
         from graphtool.kernels.choice.rules import rules_of
         known = self.tuning
         if isinstance(known, (str, PathLike)):
             known = tuning.load(Path(known))
-        return rules_of(self.numerics, self.kernels, known, self.assume, self.objective)
+        return rules_of(self.numerics, self.kernels, known, self.assume, self.objective,
+                        self.proofs)
 
     @property
     def numerics(self) -> str:

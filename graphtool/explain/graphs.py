@@ -141,6 +141,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0637": ("unknown objective of a build",
                "size: kernels of few bytes; speed: of little time; usual: size for a "
                "microcontroller, else speed."),
+    "GT0638": ("unknown tier of proofs",
+               "proved: rules that are right for all numbers of their class and all sizes; "
+               "bounded: for all shapes up to a bound; tested: all rules."),
     "GT0634": ("unknown kind of kernels",
                "generated: the compiler's own; blas: a CBLAS library for large products; auto: "
                "whichever the tuning file says is faster."),

@@ -24,6 +24,7 @@ TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7113": "a node has a plan that its kernel does not take",
     "GT7114": "a pass assumes what it may not",
     "GT7115": "a pass assumes what the module does not record",
+    "GT7116": "a pass that may only merge and remove nodes changed what an output computes",
     "GT7201": "an expression without C",
     "GT7202": "the type of an unused result was asked for",
     "GT7203": "an imported call got another type than torch gives it",

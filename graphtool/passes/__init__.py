@@ -15,6 +15,7 @@ from functools import cache as remembered
 from typing import Any, get_type_hints
 
 from graphtool.assume import joined
+from graphtool.assume.tiers import Tier, reaches
 from graphtool.errors import GraphtoolError, InternalError, UsageError
 from graphtool.ir.graph import Module
 from graphtool.ir.replay import carried, in_regions
@@ -34,6 +35,7 @@ from graphtool.passes.fold import fold
 from graphtool.passes.freeze import freeze
 from graphtool.passes.fuse import fuse
 from graphtool.passes.integer import integer
+from graphtool.passes.kept import keeps_terms
 from graphtool.passes.layout import layout
 from graphtool.passes.quantise import quantise
 from graphtool.passes.recognise import recognise
@@ -50,67 +52,94 @@ from graphtool.rewrite.engine import Fired, Journal
 @dataclass(frozen=True)
 class Pass:
     """A row of the table. `default` says whether the row is part of the default pipeline;
-    `arguments` are the arguments it gets there."""
+    `arguments` are the arguments it gets there. `tier` is that of what the pass does itself; its
+    rules have tiers of their own. With `keeps_terms` the driver checks after each run that the
+    outputs are the same terms, where proofs are asked for."""
 
     name: str
     function: Callable[..., Any]
     reason: str
     default: bool = True
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    tier: Tier = "tested"
+    keeps_terms: bool = False
 
 
+# What a pass does itself is proved where it only applies rules; where it computes what the
+# evaluator or the definition of an op says, which is what a graph means; and where the driver
+# checks each run.
 PASSES: list[Pass] = [
     Pass("amp", amp, "It comes before fold, which then casts constant parameters at compile time; "
          "and before freeze, which drops the marks of gradients.", default=False),
     Pass("distribute", distribute, "It finds gradients by their marks, which freeze drops.",
          default=False),
     Pass("specialize", specialize, "With known sizes every later pass can decide more.",
-         default=False),
+         default=False,
+         tier="proved"),
     Pass("cache", cache, "It looks for an input joined with new elements, as the model's author "
          "wrote it; later passes join more.", default=False),
     Pass("remat", remat, "It chooses among the values that the model's author wrote; after later "
          "passes these are split, merged or tied to kernels.", default=False),
     Pass("quantise", quantise, "It rounds the weights that the author wrote, not packed ones; and "
          "`integer` must still find the integers.", default=False),
-    Pass("dce", dce, "Later passes should not spend time on nodes that no output needs."),
+    Pass("dce", dce, "Later passes should not spend time on nodes that no output needs.",
+         tier="proved", keeps_terms=True),
     Pass("simplify", simplify, "Importers translate node by node, so many of the nodes they add "
-         "cancel each other; later passes see plainer patterns without them."),
+         "cancel each other; later passes see plainer patterns without them.",
+         tier="proved"),
     Pass("integer", integer, "It must see quantised weights as integers; fold would turn them into "
-         "floats."),
+         "floats.",
+         tier="proved"),
     Pass("fold", fold, "Shapes and masks computed from constants become constants, which later "
-         "passes can read."),
+         "passes can read.",
+         tier="proved"),
     Pass("unroll", unroll, "After fold the trip counts are known; a short loop with a small body "
          "runs faster as straight code."),
     Pass("recognise", recognise, "Exporters write softmax, layer norm or attention as many small "
-         "nodes; the whole composite has a faster kernel. Its patterns are simplified graphs."),
+         "nodes; the whole composite has a faster kernel. Its patterns are simplified graphs.",
+         tier="proved"),
     Pass("freeze", freeze, "It multiplies batch norm and scales into the weights, which must "
-         "happen before the weights are packed for a kernel."),
-    Pass("cse", cse, "After freeze parameters are constants, so equal ones can be merged."),
+         "happen before the weights are packed for a kernel.",
+         tier="proved"),
+    Pass("cse", cse, "After freeze parameters are constants, so equal ones can be merged.",
+         tier="proved", keeps_terms=True),
     Pass("decompose", decompose, "Lowering knows primitives and the composites that have a kernel; "
          "every other composite is replaced by its definition. Those whose definition depends on "
-         "the order of the axes wait for layout.", arguments={"layout_dependent": False}),
+         "the order of the axes wait for layout.", arguments={"layout_dependent": False},
+         tier="proved"),
     Pass("simplify", simplify, "Definitions of composites are general; with literal operands and "
-         "axes of size 1 much of them cancels."),
-    Pass("fold", fold, "It evaluates the constants that decompositions brought in."),
+         "axes of size 1 much of them cancels.",
+         tier="proved"),
+    Pass("fold", fold, "It evaluates the constants that decompositions brought in.",
+         tier="proved"),
     Pass("integer", integer, "Scales and biases are constants by now, so those of neighbouring "
-         "products can be joined."),
+         "products can be joined.",
+         tier="proved"),
     Pass("cse", cse, "Composites on the same operand decompose into equal nodes, which are "
-         "computed once."),
+         "computed once.",
+         tier="proved", keeps_terms=True),
     Pass("chunk", chunk, "Layout and select then choose for the size of a chunk, not of the whole "
          "batch."),
     Pass("layout", layout, "Convolution and pooling are faster with channels last."),
     Pass("simplify", simplify, "Layout puts transposes around each convolution; most of them "
-         "cancel with their neighbour's."),
-    Pass("fold", fold, "Constants are transposed at compile time, not at each run."),
+         "cancel with their neighbour's.",
+         tier="proved"),
+    Pass("fold", fold, "Constants are transposed at compile time, not at each run.",
+         tier="proved"),
     Pass("select", select, "It replaces contractions by the ops of the kernels, which read packed "
          "weights; and it decomposes the composites that waited for layout."),
-    Pass("simplify", simplify, "Reshapes before and after neighbouring kernels cancel."),
-    Pass("fold", fold, "It packs constant weights at compile time."),
-    Pass("cse", cse, "Kernels that read the same weights or padded input share one copy."),
-    Pass("dce", dce, "Nodes that only the replaced contractions read are dead now."),
+    Pass("simplify", simplify, "Reshapes before and after neighbouring kernels cancel.",
+         tier="proved"),
+    Pass("fold", fold, "It packs constant weights at compile time.",
+         tier="proved"),
+    Pass("cse", cse, "Kernels that read the same weights or padded input share one copy.",
+         tier="proved", keeps_terms=True),
+    Pass("dce", dce, "Nodes that only the replaced contractions read are dead now.",
+         tier="proved", keeps_terms=True),
     Pass("tabulate", tabulate, "Earlier it would hide activations from the passes that look for "
          "them, and a table has no order of axes that layout could move."),
-    Pass("fuse", fuse, "It describes the nodes as they are, so it comes last."),
+    Pass("fuse", fuse, "It describes the nodes as they are, so it comes last.",
+         tier="proved", keeps_terms=True),
 ]
 
 ORDER: list[tuple[str, str, str]] = [
@@ -138,13 +167,14 @@ ORDER: list[tuple[str, str, str]] = [
 @dataclass(frozen=True)
 class PassReport:
     """What one run of a pass did: seconds, the number of nodes before and after, the rules that
-    fired."""
+    fired; and what was `left_out` for its tier of proof: rules, or the pass itself."""
 
     call: PassCall
     seconds: float
     before: int
     after: int
     journal: tuple[Fired, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -182,14 +212,21 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
     rules = (supply or {}).get("rules")
     if rules is not None:
         refuse(module, rules)
-    for call in calls(passes):
-        journal: Journal = (supply or {}).get("journal", Journal(texts=texts))
+    least: Tier = rules.proofs if rules is not None else "tested"
+    for call, taken in gated(calls(passes), least):
+        if not taken:
+            if after:
+                nodes = len(module.graph.nodes)
+                after(PassReport(call, 0.0, nodes, nodes, (), (call.name,)), module)
+            continue
+        journal: Journal = (supply or {}).get("journal", Journal(texts=texts, proofs=least))
         notes, choices = dict[str, str](), dict(module.choices)
         start = time.perf_counter()
         result = _apply(call, module, {"journal": journal, "notes": notes, "choices": choices,
                                        **(supply or {})})
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),
-                            len(result.graph.nodes), tuple(journal))
+                            len(result.graph.nodes), tuple(journal),
+                            tuple(f"{call.name}.{name}" for name in journal.left_out))
         assumed = tuple(claims(call.name, journal))
         if assumed:
             result = dataclasses.replace(result, assumes=joined((*result.assumes, *assumed)))
@@ -200,10 +237,21 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
             result = dataclasses.replace(result, choices=carried(result.graph, choices))
         if verify and result.graph is not module.graph:
             _verify(call, module, result, journal, rules)
+        if least != "tested":
+            _check_terms(call, module, result)
         module = result
         if after:
             after(report, module)
     return module
+
+
+def gated(wanted: Sequence[PassCall], least: Tier) -> list[tuple[PassCall, bool]]:
+    """The calls, each with whether its pass reaches a tier of proof. If no kernels are selected,
+    because `select` does not, every composite is replaced by its definition."""
+    tiers = {p.name: p.tier for p in reversed(PASSES)}
+    plain = not reaches(tiers.get("select", "proved"), least)
+    return [(dataclasses.replace(c, arguments={"keep": ()}) if plain and c.name == "decompose"
+             else c, reaches(tiers[c.name], least)) for c in wanted]
 
 
 def _history(module: Module, name: str, journal: Sequence[Fired],
@@ -261,6 +309,15 @@ def _signature(function: Callable[..., Any]) -> tuple[Mapping[str, inspect.Param
     """The parameters of a pass, and whether it takes a module, which its annotation says."""
     parameters = inspect.signature(function).parameters
     return parameters, get_type_hints(function).get(next(iter(parameters))) is Module
+
+
+def _check_terms(call: PassCall, before: Module, module: Module) -> None:
+    """Raises InternalError GT7116 if a pass changed a term and may not."""
+    if any(p.name == call.name and p.keeps_terms for p in PASSES) and not keeps_terms(
+            before.graph, module.graph):
+        raise broke("pass", [call.name], InternalError(
+            "GT7116", f"the pass {call} changed what an output computes, and may only merge, "
+                      "remove and group nodes"))
 
 
 def _verify(call: PassCall, before: Module, module: Module, journal: Journal,

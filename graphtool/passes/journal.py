@@ -24,9 +24,9 @@ class Event(msgspec.Struct):
     """One line of `opt --journal`; schemas/journal.schema.json is made from it.
 
     `number` counts the passes, from 1. `rule` is empty for what a pass did by itself; `numerics` is
-    the rule's class. `value` is the node that was replaced; `names` are all values concerned.
-    `was` and `became` are expressions, `became` is empty for what was removed. `where` is the place
-    in the model's source.
+    the rule's class, `tier` that of its proof. `value` is the node that was replaced; `names` are
+    all values concerned. `was` and `became` are expressions, `became` is empty for what was
+    removed. `where` is the place in the model's source.
     """
 
     number: int
@@ -38,6 +38,7 @@ class Event(msgspec.Struct):
     was: str
     became: str
     where: str
+    tier: str = ""
 
 
 class PassEvents:
@@ -63,7 +64,7 @@ class PassEvents:
         """The event of a rule."""
         names = list(dict.fromkeys((*f.matched, f.produced)))
         return Event(self.number, step, f.rule, numerics_of(f.needs), f.matched[0], names, f.was,
-                     f.became, self.at(f.where))
+                     f.became, self.at(f.where), f.tier)
 
     def changes(self, step: str, module: Module) -> Iterable[Event]:
         """The events of a pass without rules: nodes that went and came, by the author's names."""

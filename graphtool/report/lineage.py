@@ -206,7 +206,7 @@ def lineage_lines(x: Lineage) -> list[str]:
     if x.where:
         out.append(f"  from {x.where}" + (f": {x.source}" if x.source else ""))
     for e in x.events:
-        by = " " + ", ".join(filter(None, (e.rule, e.numerics))) if e.rule else ""
+        by = " " + ", ".join(filter(None, (e.rule, e.numerics, e.tier))) if e.rule else ""
         out += ["", f"{e.number} {e.step}{by}" + (f"  ({e.value})" if e.value != x.name else "")]
         out += [f"  - {e.was}"] if e.was else []
         out.append(f"  + {e.became}" if e.became else "  removed")

@@ -24,7 +24,8 @@ class Traced(msgspec.Struct):
     It `became` a part of these `kernels`; a `view`, an address in the result of another node; a
     `constant`, computed at compile time; `merged` into what the nodes that read it became; or
     nothing: `removed` by a rule, or `unread` by any output. `lost`: none of these is known. `rules`
-    are the passes and rules that changed it, each rule with its numerics class.
+    are the passes and rules that changed it, each rule with its numerics class and the tier of its
+    proof.
     """
 
     value: str
@@ -77,8 +78,8 @@ def _became(x: Lineage, read: bool) -> Became:
 
 def _traced(x: Lineage, op: str, became: Became, readers: Sequence[Traced]) -> Traced:
     """The row of a node; one that is nowhere by its name is within what its readers became."""
-    rules = dict.fromkeys(f"{e.step}.{e.rule} ({e.numerics})" if e.rule else e.step
-                          for e in x.events)
+    rules = dict.fromkeys(f"{e.step}.{e.rule} ({', '.join(filter(None, (e.numerics, e.tier)))})"
+                          if e.rule else e.step for e in x.events)
     here = [p for p in x.kernels if p.where == x.where] or x.kernels
     kernels = [p for p in x.kernels if not p.where or p in here]
     if became == "lost" and readers:

@@ -23,6 +23,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.assume import EXACT, Assumed, Assumes, Needs, Soundness, several
+from graphtool.assume.tiers import Tier, reaches, recorded
 from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
@@ -55,6 +56,7 @@ class Rule:
     """One equation, or one function over several ops, in which case `pattern` is None.
 
     It `needs` all of these classes; where it also needs a class of `may`, it returns an `Assumes`.
+    `tier` is how sure it is that the rule is right.
     """
 
     name: str
@@ -65,11 +67,18 @@ class Rule:
     doc: str
     needs: tuple[Soundness, ...] = ()
     may: tuple[Soundness, ...] = ()
+    tier: Tier = "tested"
+
+    @property
+    def key(self) -> str:
+        """The module and name, by which the proof of a rule is found."""
+        return f"{self.fn.__module__}.{self.name}"
 
 
 def rule(equation: Callable[..., Any], *, needs: Needs = (), may: Needs = (),
-         once: bool = False) -> Callable[[Callable[..., Any]], Rule]:
-    """Declare `equation = fn`. With `once`, only the match itself may read its inner values."""
+         once: bool = False, tier: Tier | None = None) -> Callable[[Callable[..., Any]], Rule]:
+    """Declare `equation = fn`. With `once`, only the match itself may read its inner values. By
+    default the tier is that of the recorded proof, if there is one."""
     names = list(inspect.signature(equation).parameters)
     left = pattern(equation)
 
@@ -77,12 +86,16 @@ def rule(equation: Callable[..., Any], *, needs: Needs = (), may: Needs = (),
         name = getattr(fn, "__name__", "rule")
         if list(inspect.signature(fn).parameters) != names:
             raise InternalError("GT7603", f"rule {name}: the sides differ in their parameters")
-        return Rule(name, (left.op,), fn, left, once, inspect.getdoc(fn) or "",
-                    several(needs), several(may))
+        return _proved(Rule(name, (left.op,), fn, left, once, inspect.getdoc(fn) or "",
+                            several(needs), several(may)), tier)
     return declare
 
 
-def family_rule(*roots: Op | str, needs: Needs = (), may: Needs = (),
+def _proved(r: Rule, tier: Tier | None) -> Rule:
+    return replace(r, tier=recorded(r.key) if tier is None else tier)
+
+
+def family_rule(*roots: Op | str, needs: Needs = (), may: Needs = (), tier: Tier | None = None,
                 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a rule over several ops: `fn(op, xs, attrs, type)`; xs are tracers and literals.
 
@@ -91,8 +104,8 @@ def family_rule(*roots: Op | str, needs: Needs = (), may: Needs = (),
     ops = tuple(named(r) if isinstance(r, str) else r for r in roots)
 
     def declare(fn: Callable[..., Any]) -> Rule:
-        return Rule(getattr(fn, "__name__", "rule"), ops, fn, None, False,
-                    inspect.getdoc(fn) or "", several(needs), several(may))
+        return _proved(Rule(getattr(fn, "__name__", "rule"), ops, fn, None, False,
+                            inspect.getdoc(fn) or "", several(needs), several(may)), tier)
     return declare
 
 
@@ -116,18 +129,21 @@ class Fired:
     where: str = ""
     was: str = ""
     became: str = ""
+    tier: Tier = "tested"
 
 
 class Journal(list[Fired]):
     """The rules that fired, in order. With a `limit`, rules decline once so many have fired; the
     rule and value of `without` decline always. With `texts`, expressions are recorded too. What
-    passes without rules assume is in `assumed`, by the function or kernel that assumes it."""
+    passes without rules assume is in `assumed`, by the function or kernel that assumes it. Rules
+    below the tier `proofs` decline too; `left_out` has those that would have fired."""
 
     def __init__(self, limit: int | None = None, without: tuple[str, str] | None = None,
-                 texts: bool = False) -> None:
+                 texts: bool = False, proofs: Tier = "tested") -> None:
         super().__init__()
-        self.limit, self.without, self.texts = limit, without, texts
+        self.limit, self.without, self.texts, self.proofs = limit, without, texts, proofs
         self.assumed: list[Assumed] = []
+        self.left_out: dict[str, None] = {}
 
 
 # ---- what a right side may ask about its operands ----------------------------------------------
@@ -295,7 +311,12 @@ class _Engine:
         if isinstance(result, Assumes) and result.needs not in r.may:
             raise broke("rule", [r.name], InternalError(
                 "GT7605", f"rule {r.name} assumes {result.needs}, and does not declare it"))
-        return not isinstance(result, Assumes) or result.needs in self.may
+        if isinstance(result, Assumes) and result.needs not in self.may:
+            return False
+        if not reaches(r.tier, self.journal.proofs):
+            self.journal.left_out[r.name] = None
+            return False
+        return True
 
     def accept(self, r: Rule, env: Env, result: Any, type: TensorType, emitter: Emitter) -> Any:
         """The result in the type of the replaced value; a smaller shape is broadcast to it."""
@@ -315,7 +336,7 @@ class _Engine:
                 "GT7604", f"rule {r.name} turned {type} into {inferred}"))
         name = emitter.builder.prefix
         self.fired.append(Fired(r.name, needs, (
-            name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint, why))
+            name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint, why, tier=r.tier))
         return result
 
 

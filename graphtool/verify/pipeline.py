@@ -51,7 +51,8 @@ def recompute_rows(module: Module, arena: Arena | None = None) -> list[Recompute
 
 
 class PassRow(msgspec.Struct):
-    """One pass with its arguments; `rules` counts how often each rule fired."""
+    """One pass with its arguments; `rules` counts how often each rule fired; `left_out` is what
+    `--proofs` left out: rules, or the pass."""
 
     name: str
     seconds: float
@@ -59,6 +60,7 @@ class PassRow(msgspec.Struct):
     after: int
     changed: bool
     rules: dict[str, int]
+    left_out: list[str] = []
 
 
 class OptReport(msgspec.Struct):
@@ -74,7 +76,8 @@ class OptReport(msgspec.Struct):
 def pass_row(r: PassReport, changed: bool) -> PassRow:
     """The row of one pass: seconds, nodes before and after, and how often each rule fired."""
     fired = Counter(f.rule for f in r.journal)
-    return PassRow(str(r.call), r.seconds, r.before, r.after, changed, dict(sorted(fired.items())))
+    return PassRow(str(r.call), r.seconds, r.before, r.after, changed, dict(sorted(fired.items())),
+                   list(r.left_out))
 
 
 def opt_report(passes: list[PassRow], before: Module, after: Module,

@@ -26,6 +26,7 @@ COMMANDS = {
     "quota": "a team of threads on one processor, and on half of one",
     "faults": "commands whose system calls fail, or that are killed, at many points",
     "simplify": "ONNX models through `simplify`: nodes before and after, values in onnxruntime",
+    "proofs": "rewrite rules by z3: for all numbers and sizes; --write keeps the tiers",
     "hlo_out": "models and programs as StableHLO: read back, and run by others",
 }
 

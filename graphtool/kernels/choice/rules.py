@@ -8,6 +8,7 @@ from typing import Literal, cast, get_args
 from graphtool.assume import ASSUMPTIONS, Assumption, Soundness, allowed, numerics_class
 from graphtool.errors import UsageError, one_of
 from graphtool.kernels.choice.tuning import Tuning
+from graphtool.assume.tiers import TIERS, Tier
 from graphtool.target import Target
 
 Activations = Literal["asked", "q8", "exact"]
@@ -24,7 +25,8 @@ class Rules:
     numbers for 0 too. `activations` says in which products with packed weights the left operand is
     rounded to 8 bits: `asked` where the model says so, `q8` in all, `exact` in none.
     `objective`: kernels of few bytes (size) or of little time (speed) are preferred; usual: size
-    on a target without an operating system, else speed.
+    on a target without an operating system, else speed. `proofs` is the least tier of the rules
+    and passes that may change the graph.
     """
 
     precision: str = "default"
@@ -35,6 +37,7 @@ class Rules:
     assume: Assumption = "finite"
     activations: Activations = "asked"
     objective: Objective = "usual"
+    proofs: Tier = "tested"
 
     def small(self, target: Target) -> bool:
         """Whether of two kernels the one with fewer bytes is taken."""
@@ -80,18 +83,20 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 def rules_of(precision: str = "default", kernels: str = "generated",
              tuning: Tuning | None = None, assume: str = "finite",
-             objective: str = "usual") -> Rules:
+             objective: str = "usual", proofs: str = "tested") -> Rules:
     """The rules of a class of numerics; in `strict` nothing is assumed, whatever `assume` says.
 
-    Raises UsageError GT0633, GT0634, GT0635, GT0637 for unknown names.
+    Raises UsageError GT0633, GT0634, GT0635, GT0637, GT0638 for unknown names.
     """
     for code, what, name, known in (("GT0633", "precision", precision, PRECISIONS),
                                     ("GT0634", "kernels", kernels, KERNELS),
                                     ("GT0635", "assumption", assume, ASSUMPTIONS),
-                                    ("GT0637", "objective", objective, OBJECTIVES)):
+                                    ("GT0637", "objective", objective, OBJECTIVES),
+                                    ("GT0638", "tier of proofs", proofs, TIERS)):
         if name not in known:
             raise UsageError(code, f"unknown {what} {name!r}", hint=one_of(name, known))
     winograd, bf16 = PRECISIONS[precision]
     return Rules(precision, winograd, bf16, kernels, tuning or Tuning(),
                  "nothing" if precision == "strict" else cast(Assumption, assume),
-                 "q8" if precision == "fast" else "asked", cast(Objective, objective))
+                 "q8" if precision == "fast" else "asked", cast(Objective, objective),
+                 cast(Tier, proofs))
