@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from graphtool.emit.shapes import shapes
 from graphtool.io.manifest_rows import PortRow
-from graphtool.package.record import Files, PackageForm, Subject, elements, register
+from graphtool.package.record import (
+    Files,
+    Function,
+    PackageForm,
+    Subject,
+    elements,
+    functions,
+    register,
+)
 from graphtool.package.sources import sources
 from graphtool.package.words import identifiers, listed, plain
 
@@ -66,38 +74,19 @@ fn main() {{
 }}
 """
 _LIB = """\
-//! {name}: a compiled model. `Model::run` computes it.
+//! {name}: a compiled model. `Model::{first}` computes it.
 use std::{{alloc, ffi::CStr, fmt, os::raw::{{c_char, c_int, c_void}}, ptr}};
 
 extern "C" {{
-    fn {name}_run(weights: *const c_void, arena: *mut c_void, dims: *mut i64,
-        inputs: *const *const c_void, outputs: *const *mut c_void, threads: c_int) -> c_int;
-    fn {name}_arena_bytes(dims: *const i64) -> usize;
-    fn {name}_status_text(status: c_int) -> *const c_char;
-    fn {name}_shape(port: c_int, dims: *const i64, shape: *mut i64) -> usize;
-}}
-
-/// The open sizes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Dims {{
-{dims}}}
-
-/// The inputs: dense arrays. One whose shape is fixed is an array of that many elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs{life} {{
-{inputs}}}
-
+{functions}}}
+type StatusText = unsafe extern "C" fn(c_int) -> *const c_char;
+{types}
 /// A dense array with its shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor<T> {{
     pub data: Vec<T>,
     pub shape: Vec<usize>,
 }}
-
-/// The results of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outputs {{
-{outputs}}}
 
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +110,8 @@ impl fmt::Display for Error {{
 
 impl std::error::Error for Error {{}}
 
-fn failed(status: c_int) -> Error {{
-    let text = unsafe {{ CStr::from_ptr({name}_status_text(status)) }};
+fn failed(status: c_int, text: StatusText) -> Error {{
+    let text = unsafe {{ CStr::from_ptr(text(status)) }};
     Error::Status(status, text.to_string_lossy().into_owned())
 }}
 
@@ -158,10 +147,9 @@ impl Model {{
         Model {{ arena: ptr::null_mut(), bytes: 0 }}
     }}
 
-    fn room(&mut self, dims: &[i64]) -> Result<(), Error> {{
-        let bytes = unsafe {{ {name}_arena_bytes(dims.as_ptr()) }};
+    fn room(&mut self, bytes: usize, text: StatusText) -> Result<(), Error> {{
         if bytes == 0 {{
-            return Err(failed(-1));
+            return Err(failed(-1, text));
         }}
         if bytes > self.bytes {{
             *self = Model::new();
@@ -171,16 +159,43 @@ impl Model {{
         }}
         Ok(())
     }}
+{methods}}}
+"""
+_FUNCTIONS = """\
+    fn {symbol}_run(weights: *const c_void, arena: *mut c_void, dims: *mut i64,
+        inputs: *const *const c_void, outputs: *const *mut c_void, threads: c_int) -> c_int;
+    fn {symbol}_arena_bytes(dims: *const i64) -> usize;
+    fn {symbol}_status_text(status: c_int) -> *const c_char;
+    fn {symbol}_shape(port: c_int, dims: *const i64, shape: *mut i64) -> usize;
+"""
+_STRUCTS = """
+/// The open sizes of `{word}`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct {prefix}Dims {{
+{dims}}}
 
-    /// Runs the model on at most `threads` threads; 0: as many as there are processors.
+/// The inputs of `{word}`: dense arrays. One of a fixed shape is an array of that many elements.
+#[derive(Clone, Copy, Debug)]
+pub struct {prefix}Inputs{life} {{
+{inputs}}}
+
+/// The results of `{word}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct {prefix}Outputs {{
+{outputs}}}
+"""
+_METHOD = """
+    /// Runs `{word}` on at most `threads` threads; 0: as many as there are processors.
     #[allow(unused_variables, unused_mut)]
-    pub fn run(&mut self, dims: Dims, inputs: Inputs, threads: i32) -> Result<Outputs, Error> {{
+    pub fn {word}(
+        &mut self, dims: {prefix}Dims, inputs: {prefix}Inputs, threads: i32,
+    ) -> Result<{prefix}Outputs, Error> {{
         let mut dims: [i64; {count}] = [{values}];
-        self.room(&dims)?;
+        self.room(unsafe {{ {symbol}_arena_bytes(dims.as_ptr()) }}, {symbol}_status_text)?;
         let mut shape = [0i64; {rank}];
 {body}    }}
-}}
 """
+_TAKEN = ("new", "room", "drop", "default")  # functions of a model beside its own
 
 
 def rust_type(port: PortRow) -> str:
@@ -191,58 +206,82 @@ def rust_type(port: PortRow) -> str:
 
 def library(s: Subject) -> str:
     """The text of src/lib.rs."""
-    m = s.manifest
-    dims = identifiers(d.name for d in m.dims)
-    inputs = identifiers(p.name for p in m.inputs)
-    outputs = identifiers(p.name for p in m.outputs)
+    known = functions(s, _TAKEN)
     weights = "" if s.weights is None else (
         "#[repr(C, align(64))]\nstruct Aligned<T: ?Sized>(T);\nstatic WEIGHTS: &Aligned<[u8]> = "
         f'&Aligned(*include_bytes!("../c/{s.weights.name}"));\n')
     pointer = "ptr::null()" if s.weights is None else (
-        f"unsafe {{ WEIGHTS.0.as_ptr().add({m.weights_offset}) }} as *const c_void")
-    body = list[str]()
-    for i, (p, w) in enumerate(zip(m.inputs, inputs, strict=True)):
-        body += [f"let wanted = unsafe {{ {s.name}_shape({i}, dims.as_ptr(), ptr::null_mut()) }} / "
-                 f"std::mem::size_of::<{rust_type(p)}>();",
-                 f"if inputs.{w}.len() != wanted {{",
-                 f'    return Err(Error::Length {{ input: "{w}", expected: wanted, '
-                 f"got: inputs.{w}.len() }});", "}"]
-    donated = dict(m.donations)
-    for i, p in enumerate(m.outputs):
-        kind, at = rust_type(p), len(m.inputs) + i
-        body += [f"let bytes = unsafe {{ {s.name}_shape({at}, dims.as_ptr(), ptr::null_mut()) }};",
-                 f"let mut y{i}: Vec<{kind}> = " + (
-                     f"inputs.{inputs[donated[i]]}.to_vec();" if i in donated else
-                     f"vec![{_zero(kind)}; bytes / std::mem::size_of::<{kind}>()];")]
-    ins = ", ".join(f"inputs.{w}.as_ptr() as *const c_void" for w in inputs) or "ptr::null()"
-    outs = ", ".join(f"y{i}.as_mut_ptr() as *mut c_void" for i in range(len(outputs)))
-    body += [f"let ins = [{ins}];", f"let outs = [{outs or 'ptr::null_mut()'}];",
-             f"let weights = {pointer};",
-             f"let status = unsafe {{ {s.name}_run(weights, self.arena as *mut c_void, "
-             "dims.as_mut_ptr(), ins.as_ptr(), outs.as_ptr(), threads) };",
-             "if status != 0 {", "    return Err(failed(status));", "}"]
-    for i, p in enumerate(m.outputs):
-        at, rank = len(m.inputs) + i, len(p.shape)
-        body += [f"unsafe {{ {s.name}_shape({at}, dims.as_ptr(), shape.as_mut_ptr()) }};",
-                 f"let shape{i}: Vec<usize> = "
-                 f"shape[..{rank}].iter().map(|&n| n as usize).collect();",
-                 f"y{i}.truncate(shape{i}.iter().product());"]
-    tensors = ", ".join(f"{w}: Tensor {{ data: y{i}, shape: shape{i} }}"
-                        for i, w in enumerate(outputs))
-    body.append(f"Ok(Outputs {{ {tensors} }})")
-    known = [f"dims.{d}" for d in dims] + ["0"] * len(m.sizes)
+        f"unsafe {{ WEIGHTS.0.as_ptr().add({s.manifest.weights_offset}) }} as *const c_void")
     return _LIB.format(
-        name=s.name, weights=weights, life="<'a>" if inputs else "",
-        count=max(1, len(known)), values=", ".join(known or ["0"]),
-        rank=max([1, *(len(p.shape) for p in (*m.inputs, *m.outputs))]),
+        name=s.name, first=known[0].word, weights=weights,
+        functions="".join(_FUNCTIONS.format(symbol=f.symbol) for f in known),
+        types="".join(map(_structs, known)),
+        methods="".join(_method(f, pointer) for f in known))
+
+
+def _structs(f: Function) -> str:
+    """The types of a function's sizes, inputs and outputs."""
+    m = f.row
+    dims = identifiers(d.name for d in m.dims)
+    inputs = identifiers(p.name for p in m.inputs)
+    outputs = identifiers(p.name for p in m.outputs)
+    return _STRUCTS.format(
+        word=f.word, prefix=f.prefix, life="<'a>" if inputs else "",
         dims="".join(f"    /// {plain(r.name)}\n    pub {d}: i64,\n"
                      for r, d in zip(m.dims, dims, strict=True)),
         inputs="".join(f"    /// {line}\n    pub {w}: &'a {_given(p)},\n" for p, w, line in zip(
             m.inputs, inputs, listed(m.inputs, inputs), strict=True)),
         outputs="".join(f"    /// {line}\n    pub {w}: Tensor<{rust_type(p)}>,\n"
                         for p, w, line in zip(m.outputs, outputs, listed(m.outputs, outputs),
-                                              strict=True)),
-        body="".join(f"        {line}\n" for line in body))
+                                              strict=True)))
+
+
+def _method(f: Function, weights: str) -> str:
+    """The method that runs a function with these weights."""
+    m = f.row
+    values = [f"dims.{d}" for d in identifiers(d.name for d in m.dims)] + ["0"] * len(m.sizes)
+    return _METHOD.format(
+        word=f.word, prefix=f.prefix, symbol=f.symbol,
+        count=max(1, f.values), values=", ".join(values or ["0"]),
+        rank=max([1, *(len(p.shape) for p in (*m.inputs, *m.outputs))]),
+        body="".join(f"        {line}\n" for line in _body(f, weights)))
+
+
+def _body(f: Function, weights: str) -> list[str]:
+    """The lines that check the inputs, run the function and give its results their shapes."""
+    m, body = f.row, list[str]()
+    inputs = identifiers(p.name for p in m.inputs)
+    outputs = identifiers(p.name for p in m.outputs)
+    for i, (p, w) in enumerate(zip(m.inputs, inputs, strict=True)):
+        body += [f"let wanted = unsafe {{ {f.symbol}_shape({i}, dims.as_ptr(), ptr::null_mut()) }}"
+                 f" / std::mem::size_of::<{rust_type(p)}>();",
+                 f"if inputs.{w}.len() != wanted {{",
+                 f'    return Err(Error::Length {{ input: "{w}", expected: wanted, '
+                 f"got: inputs.{w}.len() }});", "}"]
+    donated = dict(m.donations)
+    for i, p in enumerate(m.outputs):
+        kind, at = rust_type(p), len(m.inputs) + i
+        body += [f"let bytes = unsafe {{ {f.symbol}_shape({at}, dims.as_ptr(), "
+                 "ptr::null_mut()) };",
+                 f"let mut y{i}: Vec<{kind}> = " + (
+                     f"inputs.{inputs[donated[i]]}.to_vec();" if i in donated else
+                     f"vec![{_zero(kind)}; bytes / std::mem::size_of::<{kind}>()];")]
+    ins = ", ".join(f"inputs.{w}.as_ptr() as *const c_void" for w in inputs) or "ptr::null()"
+    outs = ", ".join(f"y{i}.as_mut_ptr() as *mut c_void" for i in range(len(outputs)))
+    body += [f"let ins = [{ins}];", f"let outs = [{outs or 'ptr::null_mut()'}];",
+             f"let weights = {weights};",
+             f"let status = unsafe {{ {f.symbol}_run(weights, self.arena as *mut c_void, "
+             "dims.as_mut_ptr(), ins.as_ptr(), outs.as_ptr(), threads) };",
+             "if status != 0 {", f"    return Err(failed(status, {f.symbol}_status_text));", "}"]
+    for i, p in enumerate(m.outputs):
+        at, rank = len(m.inputs) + i, len(p.shape)
+        body += [f"unsafe {{ {f.symbol}_shape({at}, dims.as_ptr(), shape.as_mut_ptr()) }};",
+                 f"let shape{i}: Vec<usize> = "
+                 f"shape[..{rank}].iter().map(|&n| n as usize).collect();",
+                 f"y{i}.truncate(shape{i}.iter().product());"]
+    tensors = ", ".join(f"{w}: Tensor {{ data: y{i}, shape: shape{i} }}"
+                        for i, w in enumerate(outputs))
+    return [*body, f"Ok({f.prefix}Outputs {{ {tensors} }})"]
 
 
 def _zero(kind: str) -> str:
@@ -282,4 +321,5 @@ def _three(version: str) -> str:
 
 
 register(PackageForm(
-    "cargo", "a crate for Rust: safe, without other crates, compiled by its build.rs", make))
+    "cargo", "a crate for Rust: safe, without other crates, compiled by its build.rs", make,
+    several=True))

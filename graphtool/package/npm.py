@@ -23,8 +23,8 @@ from textwrap import wrap
 from graphtool.emit.shapes import shapes
 from graphtool.errors import CompilerError, UsageError
 from graphtool.io import release
-from graphtool.io.manifest import entry_names, one_entry
 from graphtool.io.manifest_rows import Manifest, PortRow, ProgramRow
+from graphtool.package import record
 from graphtool.package.archives import tar_gz
 from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
 from graphtool.package.sources import sources
@@ -135,12 +135,8 @@ def functions(s: Subject) -> list[WebFunction]:
         state = {c.name: c.offset for c in m.training.state}
         return [WebFunction(part, f"{s.name}_{part}", row, state=state)
                 for part, row in m.training.programs.items()]
-    names = entry_names(m)
-    if not names:
-        return [WebFunction("run", s.name, m, dict(m.donations))]
-    words = identifiers(names, _METHODS)
-    return [WebFunction(word, row.name, row, dict(row.donations))
-            for word, row in zip(words, (one_entry(m, n) for n in names), strict=True)]
+    return [WebFunction(f.word, f.symbol, f.row, dict(f.row.donations))
+            for f in record.functions(s, _METHODS)]
 
 
 def array_type(port: PortRow) -> str:

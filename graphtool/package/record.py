@@ -7,7 +7,7 @@ kind. Equal builds give equal bytes: archives have no times.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
@@ -15,9 +15,9 @@ from pathlib import Path
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, near
 from graphtool.io.directory import replacing, write_files
-from graphtool.io.manifest import entry_base, entry_names, read_manifest
+from graphtool.io.manifest import entry_base, entry_names, one_entry, read_manifest
 from graphtool.io.manifest_rows import EntryRow, Manifest, PortRow, ProgramRow
-from graphtool.package.words import RESERVED
+from graphtool.package.words import RESERVED, camel, identifiers
 
 Files = Mapping[str, bytes]
 Archive = tuple[str, bytes]  # the name of the file, and what is in it
@@ -67,6 +67,34 @@ class Subject:
         for name in re.findall(r'#include "(\w+\.h)"', self.header.read_text()):
             known += [self.folder / name] if (self.folder / name).is_file() else []
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a build, as languages see it: its `word`, run or that of its entry point, the
+    start of its names in C, and its rows. `prefix` begins the names of its types, in CamelCase."""
+
+    word: str
+    symbol: str
+    row: Manifest
+    prefix: str = ""
+
+    @property
+    def values(self) -> int:
+        """How many sizes go in and come out."""
+        return len(self.row.dims) + len(self.row.sizes)
+
+
+def functions(s: Subject, taken: Sequence[str] = ()) -> list[Function]:
+    """The only function of a build, or one for each entry point, whose words are none of those
+    `taken`."""
+    names = entry_names(s.manifest)
+    if not names:
+        return [Function("run", s.name, s.manifest)]
+    words = identifiers(names, taken)
+    prefixes = identifiers(camel(w) for w in words)
+    return [Function(word, row.name, row, prefix) for word, prefix, row in zip(
+        words, prefixes, (one_entry(s.manifest, n) for n in names), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +208,8 @@ def _check(subject: Subject, form: PackageForm) -> None:
     if what:
         raise UsageError("GT2242", f"--as {form.name} takes a model of one function, and this is "
                                    f"of {what}", where=str(subject.folder),
-                         hint="--as cmake and --as deb take any build, --as npm and --as wheel "
-                         "entry points, --as npm a training graph")
+                         hint="--as cmake and --as deb take any build, the others entry points, "
+                         "--as npm a training graph")
     parts = m.training.programs.values() if m.training else ()
     rows: list[Manifest | EntryRow | ProgramRow] = [m, *m.entries.values(), *parts]
     ports = [p for row in rows for p in (*row.inputs, *row.outputs)]

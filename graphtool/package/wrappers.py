@@ -4,15 +4,16 @@ functions for Fortran by iso_c_binding. Both lie beside NAME.h and need nothing 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from graphtool.io.manifest import entry_names
 from graphtool.io.manifest_rows import PortRow
-from graphtool.package.record import Subject, elements, is_plain
+from graphtool.package.record import Function, Subject, elements, functions, is_plain
 from graphtool.package.words import RESERVED, identifiers, listed, plain
 
 _LONGEST = 50  # letters: names of Fortran have 63 at most, endings included
 _CPP = """\
-// {name}: a compiled model in C++17. `{name}::model(path).run(dims, inputs)` computes it.
+// {name}: a compiled model in C++17. `{name}::model(path).{first}(dims, inputs)` computes it.
 #ifndef {upper}_HPP
 #define {upper}_HPP
 #include "{name}.h"
@@ -49,29 +50,20 @@ template <class T> struct tensor {{
 
 /// Why a run failed; `status` is that of the C functions.
 struct error : std::runtime_error {{
-    explicit error(int status) : std::runtime_error({name}_status_text(status)), status(status) {{}}
+    error(int status, const char *(*text)(int)) : std::runtime_error(text(status)), status(status)
+    {{
+    }}
     int status;
 }};
-
-/// The open sizes.
-struct dims {{
-{dims}}};
-
-/// The inputs.
-struct inputs {{
-{inputs}}};
-
-/// The results of a run.
-struct outputs {{
-{outputs}}};
-
+{types}
 /// The weights, and the memory that runs work in. Each thread needs a model of its own.
 class model {{
 public:
     /// Loads the weights from a file; a library that has them needs none.
     explicit model(const char *path = nullptr)
     {{
-        if (const int status = {name}_load(&weights_, path)) throw error(status);
+        if (const int status = {name}_load(&weights_, path))
+            throw error(status, {name}_status_text);
     }}
     model(model &&o) noexcept
         : weights_(std::exchange(o.weights_, {{}})), arena_(std::exchange(o.arena_, nullptr)),
@@ -86,18 +78,7 @@ public:
         release();
         {name}_free(&weights_);
     }}
-
-    /// Computes the outputs on at most so many threads; 0: as many as there are processors.
-    outputs run([[maybe_unused]] const {name}::dims &sizes, [[maybe_unused]] const inputs &in,
-                int threads = 0)
-    {{
-        std::int64_t dims[] = {{{values}}};
-        room({name}_arena_bytes(dims));
-        outputs out;
-{body}
-        return out;
-    }}
-
+{methods}
 private:
     static void fits(const char *name, std::size_t got, std::size_t wanted)
     {{
@@ -110,7 +91,6 @@ private:
     }}
     void room(std::size_t bytes)
     {{
-        if (!bytes) throw error({upper}_BAD_DIM);
         if (bytes <= bytes_) return;
         release();
         arena_ = ::operator new(bytes, std::align_val_t(64));
@@ -124,6 +104,34 @@ private:
 }} // namespace {name}
 #endif
 """
+_STRUCTS = """
+/// The open sizes of {word}.
+struct {prefix}dims {{
+{dims}}};
+
+/// The inputs of {word}.
+struct {prefix}inputs {{
+{inputs}}};
+
+/// The results of {word}.
+struct {prefix}outputs {{
+{outputs}}};
+"""
+_METHOD = """
+    /// Computes the outputs on at most so many threads; 0: as many as there are processors.
+    {prefix}outputs {word}([[maybe_unused]] const {name}::{prefix}dims &sizes,
+                [[maybe_unused]] const {prefix}inputs &in, int threads = 0)
+    {{
+        std::int64_t dims[] = {{{values}}};
+        const std::size_t bytes = {symbol}_arena_bytes(dims);
+        if (!bytes) throw error({upper}_BAD_DIM, {symbol}_status_text);
+        room(bytes);
+        {prefix}outputs out;
+{body}
+        return out;
+    }}
+"""
+_TAKEN = ("model", "error", "fits", "release", "room", "tensor")  # names of the wrapper
 _FORTRAN = """\
 ! {name}: a compiled model. The functions are those of {name}.h; arrays go in by c_loc.
 module {name}
@@ -172,14 +180,15 @@ end module
 
 
 def wrappers(s: Subject) -> dict[str, str]:
-    """The texts by file; of a build with several functions, or with ports that are no plain arrays,
-    there are none."""
+    """The texts by file; of a training graph, or of a build with ports that are no plain arrays,
+    there are none. Entry points have none for Fortran."""
     m = s.manifest
-    if m.training or entry_names(m) or m.device or s.name in RESERVED or not all(
-            map(is_plain, (*m.inputs, *m.outputs))):
+    if m.training or m.device or s.name in RESERVED or not all(
+            is_plain(p) for f in functions(s) for p in (*f.row.inputs, *f.row.outputs)):
         return {}
     files = {f"{s.name}.hpp": _cpp(s)}
-    return files | ({f"{s.name}.f90": _FORTRAN.format(name=s.name)} if _fits(s.name) else {})
+    single = not entry_names(m) and _fits(s.name)
+    return files | ({f"{s.name}.f90": _FORTRAN.format(name=s.name)} if single else {})
 
 
 def _fits(name: str) -> bool:
@@ -196,41 +205,69 @@ def _element(port: PortRow) -> str:
 
 def _cpp(s: Subject) -> str:
     """The text of NAME.hpp."""
-    m, upper = s.manifest, s.name.upper()
-    opened = set(re.findall(r"#define (\w+)\(dims\)", s.header.read_text()))
+    known = functions(s, _TAKEN)
+    opened = {macro for header in s.headers
+              for macro in re.findall(r"#define (\w+)\(dims\)", header.read_text())}
+    return _CPP.format(
+        name=s.name, upper=s.name.upper(), first=known[0].word,
+        types="".join(map(_structs, known)),
+        methods="".join(_method(s.name, f, opened) for f in known))
 
+
+def _prefix(f: Function) -> str:
+    """What begins the names of a function's types: two underscores in a row are C++'s own."""
+    return f"{f.word.rstrip('_')}_" if f.prefix else ""
+
+
+def _structs(f: Function) -> str:
+    """The types of a function's sizes, inputs and outputs."""
+    m, dims = f.row, identifiers(d.name for d in f.row.dims)
+    return _STRUCTS.format(
+        word=f.word, prefix=_prefix(f),
+        dims="".join(f"    std::int64_t {d} = 0; ///< {plain(r.name)}\n"
+                     for r, d in zip(m.dims, dims, strict=True)),
+        inputs=_fields(m.inputs, identifiers(p.name for p in m.inputs), "span"),
+        outputs=_fields(m.outputs, identifiers(p.name for p in m.outputs), "tensor"))
+
+
+def _method(name: str, f: Function, opened: Container[str]) -> str:
+    """The method that runs a function; the macros `opened` take the dims."""
+    m = f.row
+    values = [f"sizes.{d}" for d in identifiers(d.name for d in m.dims)] + ["0"] * len(m.sizes)
+    return _METHOD.format(
+        name=name, word=f.word, prefix=_prefix(f), symbol=f.symbol, upper=f.symbol.upper(),
+        values=", ".join(values or ["0"]),
+        body="\n".join(f"        {line}" for line in _body(f, opened)))
+
+
+def _body(f: Function, opened: Container[str]) -> list[str]:
+    """The lines that check the inputs, run the function and give its results their shapes."""
     def macro(stem: str) -> str:
-        return f"{stem}(dims)" if stem in opened else stem
-    dims = identifiers(d.name for d in m.dims)
+        return f"{upper}_{stem}(dims)" if f"{upper}_{stem}" in opened else f"{upper}_{stem}"
+    m, upper = f.row, f.symbol.upper()
     inputs = identifiers(p.name for p in m.inputs)
     outputs = identifiers(p.name for p in m.outputs)
     donated, body = dict(m.donations), list[str]()
     for i, w in enumerate(inputs):
-        size = macro(f"{upper}_INPUT{i}_BYTES")
-        body.append(f'fits("{w}", in.{w}.size() * sizeof(*in.{w}.data()), {size});')
+        body.append(f'fits("{w}", in.{w}.size() * sizeof(*in.{w}.data()), '
+                    f'{macro(f"INPUT{i}_BYTES")});')
     for i, (p, w) in enumerate(zip(m.outputs, outputs, strict=True)):
         kind = _element(p)
-        body.append(f"out.{w}.data.resize({macro(f'{upper}_OUTPUT{i}_BYTES')} / sizeof({kind}));")
+        body.append(f"out.{w}.data.resize({macro(f'OUTPUT{i}_BYTES')} / sizeof({kind}));")
         if i in donated:
             source = f"in.{inputs[donated[i]]}"
             body.append(f"out.{w}.data.assign({source}.data(), {source}.data() + {source}.size());")
     ins = ", ".join(f"in.{w}.data()" for w in inputs) or "nullptr"
     outs = ", ".join(f"out.{w}.data.data()" for w in outputs) or "nullptr"
     body += [f"const void *const ins[] = {{{ins}}};", f"void *const outs[] = {{{outs}}};",
-             f"if (const int status = {s.name}_run(weights_.data, arena_, dims, ins, outs, "
-             "threads))", "    throw error(status);"]
+             f"if (const int status = {f.symbol}_run(weights_.data, arena_, dims, ins, outs, "
+             "threads))", f"    throw error(status, {f.symbol}_status_text);"]
     for i, (p, w) in enumerate(zip(m.outputs, outputs, strict=True)):
         if p.shape:
-            body.append(f"out.{w}.shape = {macro(f'{upper}_OUTPUT{i}_SHAPE')};")
+            body.append(f"out.{w}.shape = {macro(f'OUTPUT{i}_SHAPE')};")
         if p.room is not None:
-            body.append(f"out.{w}.data.resize({macro(f'{upper}_OUTPUT{i}_COUNT')});")
-    values = [f"sizes.{d}" for d in dims] + ["0"] * len(m.sizes)
-    return _CPP.format(
-        name=s.name, upper=upper, values=", ".join(values or ["0"]),
-        dims="".join(f"    std::int64_t {d} = 0; ///< {plain(r.name)}\n"
-                     for r, d in zip(m.dims, dims, strict=True)),
-        inputs=_fields(m.inputs, inputs, "span"), outputs=_fields(m.outputs, outputs, "tensor"),
-        body="\n".join(f"        {line}" for line in body))
+            body.append(f"out.{w}.data.resize({macro(f'OUTPUT{i}_COUNT')});")
+    return body
 
 
 def _fields(ports: list[PortRow], words: list[str], kind: str) -> str:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,10 +69,21 @@ def test_a_wheel_is_typed(sample: Sample, tmp_path: Path) -> None:
         tmp_path / "cache", "small/__init__.py", cwd=tmp_path)
 
 
-def test_a_wheel_of_entry_points(tmp_path: Path) -> None:
-    """A function and its derivative over one set of weights; one's name is a word of Python."""
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """A build of a function and its derivative over one set of weights, one of them with a name
+    that languages reserve, and what they give for ones."""
+    folder = tmp_path_factory.mktemp("several")
     f = graphtool.import_model(torch.nn.Linear(3, 2), (torch.zeros(4, 3),))
-    built = graphtool.build({"class": f, "vjp": graphtool.vjp(f)}, tmp_path / "b", name="net")
+    built = graphtool.build({"class": f, "vjp": graphtool.vjp(f)}, folder / "b", name="net")
+    ones = {p.name: np.ones(p.shape, "f4")  # type: ignore[arg-type]
+            for p in graphtool.load(built, entry="vjp").manifest.inputs}
+    want = graphtool.load(built, entry="vjp").run(ones).values()
+    return built, np.concatenate([y.ravel() for y in want])
+
+
+def test_a_wheel_of_entry_points(several: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    built, want = several
     path = package(built, "wheel", tmp_path / "out").path
     run(sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target",
         tmp_path / "site", path, cwd=tmp_path)
@@ -82,10 +94,106 @@ def test_a_wheel_of_entry_points(tmp_path: Path) -> None:
               "assert net.__all__ == ['class_', 'vjp'] and net.vjp.Outputs._fields[1:]\n")
     said = numbers(run(sys.executable, "-c", script, cwd=tmp_path,
                        PYTHONPATH=str(tmp_path / "site")))
-    ones = {p.name: np.ones(p.shape, "f4")  # type: ignore[arg-type]
-            for p in graphtool.load(built, entry="vjp").manifest.inputs}
-    want = graphtool.load(built, entry="vjp").run(ones).values()
-    np.testing.assert_allclose(said, np.concatenate([y.ravel() for y in want]), rtol=1e-5)
+    np.testing.assert_allclose(said, want, rtol=1e-5)
+
+
+ENTRIES_RUST = """
+use net::{ClassDims, ClassInputs, Model, VjpDims, VjpInputs};
+fn main() {
+    let (x, g) = ([1f32; 12], [1f32; 8]);
+    let mut model = Model::new();
+    let first = model.class_(ClassDims {}, ClassInputs { input: &x }, 1).unwrap();
+    let second = VjpInputs { input: &x, output_cotangent: &g };
+    let back = model.vjp(VjpDims {}, second, 1).unwrap();
+    assert_eq!(back.cotangent_input.shape, [4, 3]);
+    for v in first.output.data.iter().chain(&back.cotangent_input.data) { println!("{v}"); }
+}
+"""
+ENTRIES_GO = """package main
+
+import (
+\t"fmt"
+\t"model/net"
+)
+
+func main() {
+\tx, g := make([]float32, 12), make([]float32, 8)
+\tfor i := range x {
+\t\tx[i] = 1
+\t\tg[i%8] = 1
+\t}
+\tm := net.New()
+\tdefer m.Close()
+\tfirst, err := m.Class(net.ClassDims{}, net.ClassInputs{Input: x}, 1)
+\tif err != nil {
+\t\tpanic(err)
+\t}
+\tback, err := m.Vjp(net.VjpDims{}, net.VjpInputs{Input: x, OutputCotangent: g}, 1)
+\tif err != nil {
+\t\tpanic(err)
+\t}
+\tfor _, v := range append(first.Output, back.CotangentInput...) {
+\t\tfmt.Println(v)
+\t}
+\tif _, err = m.Vjp(net.VjpDims{}, net.VjpInputs{Input: x}, 1); err == nil {
+\t\tpanic("took a wrong array")
+\t}
+}
+"""
+ENTRIES_CPP = """
+#include "net.hpp"
+#include <cstdio>
+int main(int, char **argv)
+{
+    const std::vector<float> x(12, 1), g(8, 1);
+    net::model model(argv[1]);
+    const net::class_outputs first = model.class_({}, {x}, 1);
+    const net::vjp_outputs back = model.vjp({}, {x, g}, 1);
+    for (float v : first.output.data) std::printf("%.9g ", v);
+    for (float v : back.cotangent_input.data) std::printf("%.9g ", v);
+    try { model.vjp({}, {x, x}, 1); } catch (const std::invalid_argument &) { return 0; }
+    return 1;
+}
+"""
+
+
+def entries_in_rust(built: Path, work: Path) -> str:
+    path, app = package(built, "cargo", work).path, work / "app"
+    (app / "src").mkdir(parents=True)
+    (app / "Cargo.toml").write_text(
+        f'[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n'
+        f'net = {{ path = "{path}" }}\n')
+    (app / "src" / "main.rs").write_text(ENTRIES_RUST)
+    return run("cargo", "run", "-q", "--offline", cwd=app)
+
+
+def entries_in_go(built: Path, work: Path) -> str:
+    path, app = package(built, "go", work).path, work / "app"
+    app.mkdir()
+    (app / "go.mod").write_text(
+        f"module app\n\ngo 1.16\n\nrequire model/net v1.0.0\n\nreplace model/net => {path}\n")
+    (app / "main.go").write_text(ENTRIES_GO)
+    return run("go", "run", ".", cwd=app, GOFLAGS="-mod=mod", GOPROXY="off",
+               GOCACHE=str(work / "cache"))
+
+
+def entries_in_cmake(built: Path, work: Path) -> str:
+    with tarfile.open(package(built, "cmake", work).path) as archive:
+        archive.extractall(work, filter="data")
+    root = work / "net-1.0.0"
+    (work / "app.cpp").write_text(ENTRIES_CPP)
+    run("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{root}/include/net", "app.cpp",
+        f"-L{root}/lib", "-lnet", f"-Wl,-rpath,{root}/lib", "-o", "app", cwd=work)
+    return run(work / "app", root / "share" / "net" / "net.safetensors", cwd=work)
+
+
+@pytest.mark.parametrize(("tool", "said"), [
+    ("cargo", entries_in_rust), ("go", entries_in_go), ("g++", entries_in_cmake)])
+def test_entry_points(tool: str, said: Callable[[Path, Path], str],
+                      several: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    """A typed function for each of them, over one set of weights."""
+    need(tool)
+    np.testing.assert_allclose(numbers(said(several[0], tmp_path)), several[1], rtol=1e-5)
 
 
 def test_cargo(sample: Sample, tmp_path: Path) -> None:
