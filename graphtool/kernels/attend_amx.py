@@ -7,6 +7,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.dtypes import DType
 from graphtool.kernels import attend
 from graphtool.kernels.attend import flops, most_keys, reads, seen_keys
 from graphtool.kernels.choice.blocks import FINISH, SEGMENT
@@ -40,11 +41,16 @@ def meaning(t: Instance) -> None:
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
+    n, d, dv = t.sizes("T D DV")
+    yield from areas(t, room(n, d, dv, 2 * t.lanes), dtypes.bfloat16)
+
+
+def areas(t: Numbers, share: Dim, kind: DType) -> Iterator[Area | Rows]:
+    """What attention touches that packs operands of one type, with `share` floats of a thread."""
     heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")
     yield Rows((heads, s, dv))
     for name, rows, columns, step in (("Q", s, d, ldq), ("KEY", n, d, ldk), ("V", n, dv, ldv)):
-        yield Area(name, (rows, columns), (step, 1), (heads,), dtypes.bfloat16)
-    share = room(n, d, dv, 2 * t.lanes)
+        yield Area(name, (rows, columns), (step, 1), (heads,), kind)
     assert isinstance(share, int)
     yield Area("WORK", (share,), aligned=True)
     if t.get("MASKED"):

@@ -164,6 +164,25 @@ class _attend_amx(Op):
 
 attend_amx: _attend_amx
 
+class _attend_parts(Op):
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None = None,
+        /,
+        *,
+        causal: bool = ...,
+        scale: float,
+        softcap: float = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """`attention` of float32 by a matrix unit of bfloat16: each number is a sum of parts; a
+        mask is added to the scores"""
+
+attend_parts: _attend_parts
+
 class _attention(Op):
     def __call__(
         self,

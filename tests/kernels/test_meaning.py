@@ -154,6 +154,11 @@ def attention_amx(q: Any, k: Any, v: Any, mask: Any) -> Any:
             o.attend_amx(q, k, v, causal=True, scale=0.25, softcap=3.0))
 
 
+def attention_parts(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return (o.attend_parts(q, k, v, mask, scale=0.5, plan=Plan("attend_parts", (("parts", 3),))),
+            positive(o.attend_parts(q, k, v, causal=True, scale=0.25, softcap=3.0)))
+
+
 def narrow_attention(q: Any, k: Any, v: Any, mask: Any = None, *factors: Any) -> Any:
     return positive(o.attend(q, k, v, mask, *factors, scale=0.5))
 
@@ -324,6 +329,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                                      "f32[2,6,1]", "f32[2,6,1]")) for n in (2, 5))],
     "attend_amx": [(attention_amx, ("bf16[4,37,8]", "bf16[2,35,8]", "bf16[2,35,5]",
                                     "f32[4,37,35]"))],
+    "attend_parts": [(attention_parts, ("f32[4,37,8]", "f32[2,35,8]", "f32[2,35,5]",
+                                        "f32[4,37,35]"))],
     "blas": [(blas, ("f32[2,3,5]",))],
     "cholesky": [(cholesky, ("f32[2,11,11]",)), (cholesky, ("f64[1,3,3]",))],
     "collective": [(collective, ("f32[6]",))],

@@ -347,7 +347,6 @@ def test_what_is_beside_a_run_does_not_matter(tmp_path: Path) -> None:
     (Conv(1, 28, 28, 128, 128, 3, 3), "fast", "conv_amx"),
     (Attention(12, 128, 128, 64, 64), "fast", "attend_amx"),
     (Attention(12, 128, 128, 64, 64, keys=dtypes.bfloat16), "fast", "attend_amx"),
-    (Attention(12, 128, 128, 64, 64), "default", "attend"),
     (Attention(12, 1, 128, 64, 64), "fast", "attend"),
     (Attention(12, 128, 4096, 64, 64, fixed=False), "fast", "attend"),
     (Attention(12, 128, 128, 64, 64, keys=dtypes.int8), "fast", "attend"),

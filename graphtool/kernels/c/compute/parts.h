@@ -26,6 +26,7 @@
 #define GT_PARTS_BACK 0x1p-48f /* of sums: multiply by it */
 #define GT_PARTS_BELOW 0x1p29f /* magnitudes that split */
 #define GT_PARTS_RUN 32 /* numbers of a step along the depth */
+#define GT_PARTS_PRODUCTS(parts) ((parts) * ((parts) + 1) / 2) /* of parts in a step */
 #define GT_PART_BYTES (16 * GT_COLUMNS * 4) /* of one part of a panel, in one step */
 
 #if GT_LANES == 1
@@ -72,16 +73,24 @@ GT_INLINE int gt_all_split(gt_vw seen)
     return all >> 31 == 0;
 }
 
-/* Numbers of bfloat16, which floats hold, as 16 bits each. */
-GT_INLINE void gt_store_part(uint16_t *to, gt_vf part)
+/* Numbers of bfloat16, which floats hold, as 16 bits each: 32 of them. */
+GT_INLINE void gt_store_part(uint16_t *to, const gt_vf *part)
 {
-#if GT_LANES == 1
-    *to = (uint16_t)(gt_vector_bits(part) >> 16);
-#elif GT_LANES == 16 && defined __AVX512F__
-    const __m512i words = _mm512_srli_epi32((__m512i)part, 16);
-    _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi32_epi16(words));
+#if GT_LANES == 16 && defined __AVX512BW__
+    static const uint16_t upper[32] GT_ALIGNED = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                  23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                  45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi16((__m512i)part[0], _mm512_load_si512(upper),
+                                                      (__m512i)part[1]));
 #else
-    *(gt_vhu *)to = __builtin_convertvector(gt_vector_bits(part) >> 16, gt_vh);
+    for (int i = 0; i < GT_PARTS_RUN / GT_LANES; i++) {
+#if GT_LANES == 1
+        to[i] = (uint16_t)(gt_vector_bits(part[i]) >> 16);
+#else
+        *(gt_vhu *)(to + i * GT_LANES) = __builtin_convertvector(gt_vector_bits(part[i]) >> 16,
+                                                                 gt_vh);
+#endif
+    }
 #endif
 }
 
@@ -90,14 +99,18 @@ GT_INLINE void gt_store_part(uint16_t *to, gt_vf part)
 GT_INLINE gt_vw gt_split_run(const float *x, int64_t count, const int parts, uint16_t *to,
                              int64_t plane, gt_vw seen)
 {
-    for (int64_t i = 0; i < GT_PARTS_RUN; i += GT_LANES) {
-        gt_vf part[3];
-        const gt_vf some = i + GT_LANES <= count ? gt_load(x + i)
-                                                 : gt_load_first(x + i, gt_max(0, count - i));
+    enum { vectors = GT_PARTS_RUN / GT_LANES };
+    gt_vf part[3][vectors];
+    GT_UNROLL for (int i = 0; i < vectors; i++) {
+        const int64_t at = i * GT_LANES;
+        const gt_vf some = at + GT_LANES <= count ? gt_load(x + at)
+                                                  : gt_load_first(x + at, gt_max(0, count - at));
+        gt_vf own[3];
         seen = gt_see(seen, some);
-        gt_split(some, parts, part);
-        GT_UNROLL for (int p = 0; p < parts; p++) gt_store_part(to + p * plane + i, part[p]);
+        gt_split(some, parts, own);
+        GT_UNROLL for (int p = 0; p < parts; p++) part[p][i] = own[p];
     }
+    GT_UNROLL for (int p = 0; p < parts; p++) gt_store_part(to + p * plane, part[p]);
     return seen;
 }
 
@@ -168,26 +181,17 @@ GT_INLINE gt_vw gt_split_panel(const float *w, int64_t depth, const int parts, c
         if (wide) GT_TILE_LOAD(7, b + (p) * GT_PART_BYTES + GT_RUN_BYTES, GT_COLUMNS * 4);        \
     } while (0)
 
-/* One step: the small products first, and each tile loaded as seldom as eight tiles allow. */
-GT_INLINE void gt_parts_step(const int parts, const int two, const int wide, const char *a,
-                             int64_t second, int64_t lda, int64_t plane, const char *b)
+/* Product `at` of a step: the small ones first, and each tile loaded as seldom as eight tiles
+   allow. */
+GT_INLINE void gt_parts_product(const int parts, const int at, const int two, const int wide,
+                                const char *a, int64_t second, int64_t lda, int64_t plane,
+                                const char *b)
 {
-    GT_PARTS_LEFT(0);
-    if (parts == 3) {
-        GT_PARTS_RIGHT(2);
-        GT_PARTS_DOTS(two, wide);
-    }
-    GT_PARTS_RIGHT(1);
-    GT_PARTS_DOTS(two, wide);
-    GT_PARTS_LEFT(1);
-    if (parts == 3) GT_PARTS_DOTS(two, wide);
-    GT_PARTS_RIGHT(0);
-    GT_PARTS_DOTS(two, wide);
-    if (parts == 3) {
-        GT_PARTS_LEFT(2);
-        GT_PARTS_DOTS(two, wide);
-    }
-    GT_PARTS_LEFT(0);
+    const int left[2][6] = {{0, 1, 0}, {0, 0, 1, 1, 2, 0}};
+    const int right[2][6] = {{1, 0, 0}, {2, 1, 1, 0, 0, 0}};
+    const int l = left[parts - 2][at], r = right[parts - 2][at];
+    if (!at || l != left[parts - 2][at - 1]) GT_PARTS_LEFT(l);
+    if (!at || r != right[parts - 2][at - 1]) GT_PARTS_RIGHT(r);
     GT_PARTS_DOTS(two, wide);
 }
 
@@ -207,7 +211,8 @@ GT_INLINE void gt_parts_run(const int parts, const int two, const int wide, cons
     for (int64_t i = 0; i < steps; i++) {
         for (int64_t at = 0; at < 16 * parts * step; at += 64)
             __builtin_prefetch(ahead + at, 0, 2);
-        gt_parts_step(parts, two, wide, a, second, lda, plane, b);
+        GT_UNROLL for (int p = 0; p < GT_PARTS_PRODUCTS(parts); p++)
+            gt_parts_product(parts, p, two, wide, a, second, lda, plane, b);
         a += along, b += parts * GT_PART_BYTES, ahead += 16 * parts * step;
     }
 }
