@@ -313,7 +313,7 @@ C = register(Language(
         "narrow.h": re.compile(
             rf"\bgt_(?!fields_)(f64_to_odd|\w+_({_PACKED})|\w*({_FLOATS})\w*)\("),
         "nest.h": re.compile(r"\bgt_(floordiv|floormod|over_f32|bitcast_\w+)\("),
-        "rows.h": re.compile(r"\bgt_row_(of|to|cast|round|at)_\w+\("),
+        "rows.h": re.compile(r"\bgt_row_(of|to|cast|round|at|by)_\w+\("),
         "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),
     },
     function="GT_INLINE void {name}({params})",

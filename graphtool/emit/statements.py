@@ -21,6 +21,7 @@ from graphtool.emit.gathers import GatheringLoop, gathering, write
 from graphtool.emit.language import ALL, Language, Share
 from graphtool.emit.lines import Writer
 from graphtool.emit.small_indices import fits_kernel
+from graphtool.emit.tables import TableRow, by_table
 from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
 from graphtool.loops.ir import Accumulate, Expr, For, If, Index, Let, Load, Stmt, Store
@@ -115,10 +116,14 @@ class Statements:
         if row := self.row(s):
             self.w.line(row)
             return
-        if parts := self.gathering(s):
+        table = self.table(s)
+        if table is None and (parts := self.gathering(s)):
             write(parts, self)
             return
         share, lo, hi = self.range(s)
+        if table:
+            self.by_table(table, lo, hi)
+            return
         around = self.around_sum(s)
         if around:
             self.w.line(around[0])
@@ -232,6 +237,18 @@ class Statements:
         self.params = outside
         for p in v.writes:
             self.w.line(line(how.write, p))
+
+    def table(self, s: For) -> TableRow | None:
+        """What a loop looks up in a table of bytes; None for any other loop."""
+        plain = self.language.converts_rows and not (self.divided or self.around.small)
+        return by_table(s, self.params, self.around.sizes) if plain and "simd" in s.mode else None
+
+    def by_table(self, row: TableRow, lo: str, hi: str) -> None:
+        """Write the look-up of the bytes from `lo` to `hi`."""
+        first = "" if lo == "0" else f" + {lo}"
+        to, source, table = (f"{part.buffer} + {self.p.index(part.start, 13)}" for part in row)
+        count = f"{hi} - {lo}" if first else hi
+        self.w.line(f"gt_row_by_table({to}{first}, {source}{first}, {table}, {count});")
 
     def gathering(self, s: For) -> GatheringLoop | None:
         """The parts of a loop that reads elements one by one; None for any other loop."""

@@ -276,6 +276,31 @@ GT_ROWS_AT(i32, int32_t)
 GT_ROWS_AT(i64, int64_t)
 #undef GT_ROWS_AT
 
+/* What a table of 256 bytes has for each byte of p. */
+#if defined GT_ROWS_MASKED && defined __AVX512VBMI__
+GT_INLINE void gt_row_by_table(void *row, const uint8_t *p, const void *table, int64_t count)
+{
+    const __m512i *const parts = (const __m512i *)table;
+    const __m512i a = _mm512_loadu_si512(parts), b = _mm512_loadu_si512(parts + 1),
+                  c = _mm512_loadu_si512(parts + 2), d = _mm512_loadu_si512(parts + 3);
+    for (int64_t i = 0; i < count; i += 64) {
+        const __mmask64 there = ~(__mmask64)0 >> (64 - gt_min(64, count - i));
+        const __m512i x = _mm512_maskz_loadu_epi8(there, p + i);
+        const __m512i low = _mm512_permutex2var_epi8(a, x, b);
+        const __m512i high = _mm512_permutex2var_epi8(c, x, d); /* of bytes from 128 on */
+        _mm512_mask_storeu_epi8((uint8_t *)row + i, there,
+                                _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
+    }
+}
+#else
+GT_INLINE void gt_row_by_table(void *row, const uint8_t *p, const void *table, int64_t count)
+{
+    uint8_t *const y = (uint8_t *)row;
+    const uint8_t *const entries = (const uint8_t *)table;
+    for (int64_t i = 0; i < count; i++) y[i] = entries[p[i]];
+}
+#endif
+
 #undef GT_ROWS_HALVES
 #undef GT_ROWS_FLOATS
 #undef GT_ROWS_PUT
