@@ -1,7 +1,8 @@
 """gemm_parts.h: products of float32 by a matrix unit of bfloat16, each number as a sum of parts.
 
 The left operand is split block by block. The right one is split when it is packed, if it is a
-constant; else a part of a panel is split for the blocks that it multiplies.
+constant and the number of rows is known; else a part of a panel is split for the blocks that it
+multiplies.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MACROS = (Macro("PARTS", "literal", "parts of a number"), *BLOCKS,
 DEEP = 768  # of the depth at a time
 MOVING_DEEP = 512  # the same, if a panel is split too
 NEAR = 1024  # KB of split rows that stay in the second-level cache, and of sums that are set aside
-FEWEST = 32  # rows below which multiply-adds are faster, or reading the weights is all the work
+FEWEST = 32  # rows below which multiply-adds are faster, as the C knows too
 FEW = 4  # blocks that go through panels together, where all of these stay near
 SPLIT, SPLIT_ACROSS = 0.5, 1.0  # cycles to split a number, in rows or across them
 FINISH = 300  # cycles to finish the sums of a block and a part of the depth
@@ -130,14 +131,16 @@ OP_MOVING = target_op("gemm_parts_moving", gemm.infer, gemm.decompose, GEMM_PART
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
-    """The one plan, if the target has a matrix unit and the weights are known, and split."""
+    """The one plan, if the target has a matrix unit, the weights are known and split, and so is the
+    number of rows: another entry point may multiply few rows by the weights, as floats."""
     return [_plan(GEMM_PARTS, s, target, rules)] if (
-        plain(s) and not s.large and _fits(s, target)) else []
+        plain(s) and s.fixed and not s.large and _fits(s, target)) else []
 
 
 def moving_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
-    """The one plan, if the target has a matrix unit, for a right-hand side made at run time."""
-    fits = not s.constant and _fits(s, target)
+    """The one plan, if the target has a matrix unit, for a right-hand side that is made at run
+    time, or an open number of rows."""
+    fits = not (s.constant and s.fixed) and _fits(s, target)
     return [_plan(GEMM_PARTS_MOVING, s, target, rules, deep=MOVING_DEEP)] if fits else []
 
 
@@ -194,8 +197,9 @@ def moving_cost(s: Product, p: Plan, t: Target) -> float:
     rows, mine = _shares(s, p, t)
     split = s.batch * s.n * s.k * SPLIT * _rounds(s, p, t) * (1 if rows else mine)
     b = ceil(s.n, t.nr) * t.nr * s.k * 4
-    return blocks.BEGIN + overlapped(t, _work(s, p, t) + split, s.batch * fetched(
-        t, b * _rounds(s, p, t) * (1 if rows else mine), b))
+    times = _rounds(s, p, t) * (1 if rows else mine)
+    traffic = COLD * streamed(t, b, times) if s.constant else fetched(t, s.batch * b * times, b)
+    return blocks.BEGIN + overlapped(t, _work(s, p, t) + split, traffic)
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:

@@ -22,6 +22,7 @@ from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import GEMM
 from graphtool.kernels.gemm_parts import GEMM_PARTS, GEMM_PARTS_MOVING
+from graphtool.symbolic import Symbol, symbol_of
 from graphtool.target import named
 from tests.lower.test_amx import COPIED, TARGETS, Array
 
@@ -127,6 +128,24 @@ def test_numbers_that_do_not_split(form: Any, target: str, tmp_path: Path) -> No
         assert np.isnan(got[2, 5]) and np.isinf(got[2, 4]) and np.isnan(got[40]).all()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_open_number_of_rows(target: str, tmp_path: Path) -> None:
+    """None, few and many. The weights stay floats, which another entry point can share."""
+    w = spread(np.random.default_rng(7), (300, 256), 0)
+    rows = Symbol("B", 0, 400)
+    module = Module(trace(lambda x: o.matmul(x, x.builder.constant(w)), [
+        TensorType(dtypes.float32, (symbol_of(rows), 300))], ["x"]), ("y",),
+                    symbols={"B": rows})
+    done = passes.run(module, None, supply={"target": TARGETS[target]})
+    assert [n.op.name for n in done.graph.nodes if n.op.name.startswith("gemm")] == [
+        "gemm_parts_moving"]
+    folder = build(done, tmp_path / "b", target=TARGETS[target])
+    for count in (0, 1, 33, 400):
+        x = spread(np.random.default_rng(count), (count, 300), 0)
+        (got,) = graphtool.load(folder)(x=x).values()
+        np.testing.assert_allclose(got, x @ w, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("value", [1.0, np.inf, np.nan, 1e9])
 @pytest.mark.parametrize("shape", [(256, 64), (1, 64, 16, 16)], ids=str)
 def test_weights_that_do_not_split_are_for_multiply_adds(shape: Any, value: float) -> None:
@@ -153,6 +172,7 @@ def test_weights_that_do_not_split_are_for_multiply_adds(shape: Any, value: floa
     (Product(1, 128, 768, 768), "strict", "gemm"), (Product(1, 128, 768, 768), "fast", "gemm_amx"),
     (Product(1, 128, 768, 768, large=True), "default", "gemm{nv=2}"),
     (Product(1, 1, 768, 768), "default", "gemm{nv=2,beside=4}"),
+    (Product(1, 128, 768, 768, fixed=False), "default", "gemm_parts_moving"),
     (Product(1, 1024, 384, 1024, False), "default", "gemm_parts_moving"),
     (Product(1, 1024, 384, 1024, False, True), "default", "gemm_parts_moving"),
     (Product(1, 1024, 384, 1024, False, True), "strict", "gemm_blocked"),

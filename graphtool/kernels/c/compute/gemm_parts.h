@@ -23,7 +23,7 @@
                  int64_t count GT_PARAMS): as in gemm.h
 
    A block of rows with numbers that do not split is multiplied by multiply-adds, as all blocks are
-   where there are no tiles. */
+   where there are no tiles, and where there are fewer than 32 rows. */
 #include "parts.h"
 #include "template_begin.h"
 #ifndef GT_BATCH
@@ -34,7 +34,8 @@
 #define GT_NV 2
 #define GT_MR 2 /* segments */
 #define GT_LINES gt_ceil_div(GT_M, GT_SEGMENT)
-#define GT_ROWS gt_ceil_div(GT_M, gt_max(1, GT_LINES)) /* rows of a segment; fewer in the last */
+/* rows of a segment, fewer in the last; a tile has one at least */
+#define GT_ROWS gt_max(1, gt_ceil_div(GT_M, gt_max(1, GT_LINES)))
 #define GT_TILE (GT_SEGMENT * GT_PARTS_RUN) /* numbers of a tile, adjacent */
 #define GT_SPLIT (2 * GT_PARTS * GT_SEGMENT * (GT_DEEP)) /* [steps][PARTS][2][16][32] */
 #define GT_TALL (GT_SPLIT + 32) /* behind it: whether it is split, and from which k on */
@@ -51,6 +52,7 @@
 #endif
 #define GT_STEPS(k) (GT_RUN_ROWS((k) * 2) * GT_PARTS)
 #define GT_SHAPE GT_ROWS
+#define GT_SPLITS ((GT_M) >= 32 && gt_parts_in_tiles()) /* whether anything is split */
 #include "gemm_hand.h"
 
 #ifdef GT_LDK
@@ -92,12 +94,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int segments, int64_t b, int64_t li
     for (int64_t i = 0; i < count; i++, to += GT_TALL) {
         gt_vw seen = {0};
         const int64_t first = (line + i * segments) * GT_ROWS;
-        for (int s = 0; s < segments && gt_parts_in_tiles(); s++) {
+        for (int s = 0; s < segments && GT_SPLITS; s++) {
             const int64_t m = first + s * GT_ROWS;
             seen = GT_JOIN(GT_NAME, _segment)(b, m, k, gt_min(GT_ROWS, (GT_M)-m), depth,
                                               to + s * GT_TILE, seen GT_ARGS);
         }
-        to[GT_SPLIT] = gt_parts_in_tiles() && gt_all_split(seen);
+        to[GT_SPLIT] = GT_SPLITS && gt_all_split(seen);
         memcpy(to + GT_SPLIT + 4, &k, sizeof k);
     }
 }
@@ -108,7 +110,7 @@ GT_INLINE const uint16_t *GT_JOIN(GT_NAME, _take)(const uint16_t *right, int64_t
                                                   uint16_t *to GT_PARAMS)
 {
     gt_vw seen = {0};
-    if (gt_parts_in_tiles())
+    if (GT_SPLITS)
         seen = gt_split_panel((const float *)right, depth, GT_PARTS, (char *)to);
     to[GT_TAKEN] = (uint16_t)gt_all_split(seen);
     return to;
