@@ -77,14 +77,25 @@ def choose(e: Expr, around: KernelFacts) -> Expr | None:
     """select(c, a, b) of floats → choose(c, a, b): for a compiler that would make a branch.
 
     gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some there (which it
-    does not for a comparison); both arms are safe to run. Where a condition is stored next to the
-    value that it selects, gcc would make one branch for both, which random signs mispredict.
+    does not for a comparison), nor one of a condition that was loaded or that takes arithmetic;
+    both arms are safe to run. Where a condition is stored next to the value that it selects, gcc
+    would make one branch for both, which random signs mispredict.
     """
     match e:
         case Apply("select", (c, a, b)) if e.dtype.is_float and (
-                around.masks or isinstance(c, Load) or not (_plain(a) and _plain(b))):
+                around.masks or not (_compares(c) and _plain(a) and _plain(b))):
             return Apply("choose", e.args, e.dtype)
     return None
+
+
+def _compares(e: Expr) -> bool:
+    """Whether a condition only compares numbers at hand, or indices."""
+    match e:
+        case Apply("and" | "or" | "not", args):
+            return all(map(_compares, args))
+        case Apply("lt" | "le" | "gt" | "ge" | "eq" | "ne", args):
+            return all(_plain(x) or not x.dtype.is_float for x in args)
+    return isinstance(e, Const)
 
 
 def _plain(e: Expr) -> bool:
@@ -94,8 +105,12 @@ def _plain(e: Expr) -> bool:
 
 def limited(e: Expr, around: KernelFacts) -> Expr | None:
     """exp(min(x, c)) → exp(choose(x >= c, c, x)), and the same of expm1, max, and a min that is
-    scaled: gcc makes a branch around the exponential, with the result for c computed before."""
+    scaled or a factor: gcc makes a branch around the exponential or the product, with the result
+    for c computed before."""
     match e:
+        case Apply("mul", (x, y)) if e.dtype.is_float and not around.known(y):
+            factors = _chosen(x, around), _chosen(y, around)
+            return None if factors == (x, y) else Apply("mul", factors, e.dtype)
         case Apply("exp" | "expm1" as fn, (x,)) if e.dtype.is_float:
             chosen = _chosen(x, around)
             return None if chosen is x else Apply(fn, (chosen,), e.dtype)
@@ -106,6 +121,7 @@ def _chosen(e: Expr, around: KernelFacts) -> Expr:
     """The expression, with a choice in place of the minimum or maximum that it scales."""
     match e:
         case Apply("min" | "max" as fn, (x, c)) if e.dtype.is_float and around.known(c):
+            x = _chosen(x, around)
             beyond = Apply("ge" if fn == "min" else "le", (x, c), dtypes.bool_)
             return Apply("choose", (beyond, c, x), e.dtype)
         case Apply("mul" | "div" as fn, (x, c)) if around.known(c) and (

@@ -13,8 +13,9 @@ from graphtool.loops.forms import over as over_rule
 from graphtool.loops.forms import steps as steps_rule
 from graphtool.loops.ir import Apply, Const, Expr, Load, Name
 
-X, Y, C = Name("x", float32), Name("y", float32), Name("c", bool_)
+X, Y, LOADED = Name("x", float32), Name("y", float32), Name("c", bool_)
 SUM = Apply("add", (X, Y), float32)
+C = Apply("lt", (X, Y), bool_)
 RULES = (choose_rule, limited_rule, over_rule, steps_rule)
 
 
@@ -37,6 +38,9 @@ def quantised(zero: int, added: int | None = None) -> Expr:
     (Apply("select", (C, Name("a", float64), Apply("neg", (Name("a", float64),), float64)),
            float64), "choose"),
     (Apply("select", (C, X, Y), float32), None),
+    (Apply("select", (LOADED, X, Y), float32), "choose"),
+    (Apply("select", (Apply("or", (C, Apply("gt", (SUM, Y), bool_)), bool_), X, Y), float32),
+     "choose"),
     (Apply("select", (C, Name("i", int32), Apply("neg", (Name("i", int32),), int32)), int32), None),
     (Apply("div", (X, number(3.0)), float32), "over"),
     (Apply("div", (X, number(4.0)), float32), None),
@@ -70,6 +74,16 @@ def test_a_limit_of_an_exponential_is_a_choice() -> None:
         "exp", (Apply("mul", (chosen, number(0.5)), float32),), float32)
     for other in (Apply("tanh", (below,), float32), below,
                   Apply("exp", (Apply("min", (X, Y), float32),), float32)):
+        assert in_forms(other, RULES) is other
+
+
+def test_limits_of_a_factor_are_choices() -> None:
+    limits = Apply("min", (Apply("max", (SUM, number(0.0)), float32), number(1.0)), float32)
+    above = Apply("choose", (Apply("le", (SUM, number(0.0)), bool_), number(0.0), SUM), float32)
+    chosen = Apply("choose", (Apply("ge", (above, number(1.0)), bool_), number(1.0), above),
+                   float32)
+    assert in_forms(Apply("mul", (X, limits), float32), RULES) == Apply("mul", (X, chosen), float32)
+    for other in (limits, Apply("mul", (limits, number(3.0)), float32)):
         assert in_forms(other, RULES) is other
 
 

@@ -183,6 +183,15 @@ def not_ne(x: Any, y: Any) -> Any:
     return o.eq(x, y)
 
 
+@rule(lambda x, a, b: o.gt(o.max(x, a), b))
+def gt_max(x: Any, a: Any, b: Any) -> Any:
+    """(max(x, a) > b) = (x > b) for floats a ≤ b, also for NaN"""
+    first, second = number_of(a), number_of(b)
+    if first is None or second is None or is_number(x) or not x.dtype.is_float:
+        return None
+    return o.gt(x, b) if first <= second else None
+
+
 @family_rule(o.and_, o.or_, o.max, o.min)
 def idempotent(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """f(x, x) = x"""
@@ -199,6 +208,15 @@ def select_same(c: Any, x: Any) -> Any:
 def select_not(c: Any, x: Any, y: Any) -> Any:
     """select(¬c, x, y) = select(c, y, x)"""
     return o.select(c, y, x)
+
+
+@rule(lambda a, x, b, z, y: o.select(a, x, o.select(b, z, y)), once=True)
+def select_select(a: Any, x: Any, b: Any, z: Any, y: Any) -> Any:
+    """select(a, x, select(b, x, y)) = select(a ∨ b, x, y)"""
+    # 0 and -0 are different numbers; compilers make a branch of choices in each other's arms
+    same = x.value is z.value if hasattr(x, "value") and hasattr(z, "value") else (
+        repr(x) == repr(z))
+    return o.select(o.or_(a, b), x, y) if same else None
 
 
 @family_rule(o.select)
