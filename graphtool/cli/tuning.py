@@ -38,7 +38,8 @@ Budget = Annotated[str | None, typer.Option(
     "--budget", metavar="TIME", help="Begin no layer after this time, for example 60s or 2m. By "
     "default all layers are measured.")]
 March = Annotated[str, typer.Option(
-    "--march", help="The CPU to choose kernels for; this machine must be able to run them.")]
+    "--march", "--target", help="The processor or GPU to choose kernels for; this machine must be "
+    "able to run them.")]
 Seconds = Annotated[float, typer.Option(
     "--seconds", min=0.01, help="Seconds of timing for the kernels of one layer.")]
 RowFile = Annotated[Path | None, typer.Option(
@@ -73,6 +74,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     rules = replace(sources.rules(precision, kernels, None, assume),
                     tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)
+    _device_for(target)
     warn_of_load(target.threads)
     if path is None:
         terminal.note("nothing is kept: -o FILE.tuning writes what is measured")
@@ -94,6 +96,21 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     if out is not None and form == "text":
         terminal.note(f"written to {out}: `graphtool build MODEL -o build --tuning {out}` uses it")
     return 0 if report.ok else 1
+
+
+def _device_for(target: Target) -> None:
+    """Raises InputError GT2232 where kernels of a device would be measured and there is none."""
+    if not target.grid:
+        return
+    from graphtool.native import cards, opencl
+    if target.devices:
+        driver = cards.driver()
+        there, needs = driver is not None and bool(driver.cards), cards.NEEDS
+    else:
+        there, needs = bool(opencl.cards()), opencl.NEEDS
+    if not there:
+        raise InputError("GT2232", f"there is no device to measure kernels of {target.march} on",
+                         hint=needs)
 
 
 def _measured(layers: Iterator[Any], names: list[str], budget: str, path: Path | None) -> list[Any]:

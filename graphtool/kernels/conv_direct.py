@@ -234,7 +234,8 @@ def of_floats(s: Conv) -> bool:
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels, and which loop is the outer one."""
     if target.grid and not all_bfloat16(s, target):
-        return [DIRECT.plan(nv=device.columns(s, target), **device.unit(target, rules))]
+        return [DIRECT.plan(nv=nv, **device.unit(target, rules))
+                for nv in device.widths(s, target)]
     pairs = bf16_plans(s, target, rules) if all_bfloat16(s, target) else []
     pairs = [p for p in pairs if rules.allows(assumed_by_pairs(s, p)) and not rules.in_order]
     return [] if pairs else _plans(DIRECT, s, target)
@@ -245,7 +246,7 @@ def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     allowed = rules.bf16 and target.bf16 and s.constant and not s.dtype.is_narrow
     if target.devices:
         wanted = allowed or all_bfloat16(s, target)
-        return [BF16_CONV.plan(nv=device.columns(s, target))] if wanted else []
+        return [BF16_CONV.plan(nv=nv) for nv in device.widths(s, target)] if wanted else []
     if all_bfloat16(s, target):
         return _plans(BF16_CONV, s, target)[:2]
     return _plans(BF16_CONV, s, target) if allowed else []
@@ -295,10 +296,11 @@ def assumed_by_pairs(s: Conv, _: Plan) -> Assumption:
 
 
 SERVES = (
-    Alternative(Conv, DIRECT, direct_plans, conv_cost, direct, takes=of_floats, usual=True,
+    Alternative(Conv, DIRECT, direct_plans, device.usually(conv_cost), direct, takes=of_floats,
+                usual=True,
                 weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 4, t),
                 error=lambda s, p: device.error(s.kh * s.kw * s.c, p), assumes=device.assumed),
-    Alternative(Conv, BF16_CONV, bf16_plans, bf16_cost, by_pairs, takes=of_floats,
+    Alternative(Conv, BF16_CONV, bf16_plans, device.usually(bf16_cost), by_pairs, takes=of_floats,
                 weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 2, t),
                 error=bf16_error, assumes=assumed_by_pairs, in_order=never))
 

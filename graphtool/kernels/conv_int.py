@@ -178,7 +178,7 @@ def of_integers(s: Conv) -> bool:
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels."""
     if target.devices:
-        return [DIRECT_INT.plan(nv=device.columns(s, target))]
+        return [DIRECT_INT.plan(nv=nv) for nv in device.widths(s, target)]
     return [DIRECT_INT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
 
 
@@ -205,7 +205,8 @@ def weights(s: Conv, p: Plan, t: Target) -> int:
     return panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), integers(s, t)[1], t)
 
 
-SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_integers, usual=True),)
+SERVES = (Alternative(Conv, DIRECT_INT, plans, device.usually(cost), make, weights,
+                      takes=of_integers, usual=True),)
 
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS,

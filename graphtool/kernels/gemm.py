@@ -178,7 +178,7 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     if all_bfloat16(s, target) and not rules.in_order:
         return []
     if target.grid:
-        return [GEMM.plan(nv=device.columns(s, target), **device.unit(target, rules))]
+        return [GEMM.plan(nv=nv, **device.unit(target, rules)) for nv in device.widths(s, target)]
     if s.zeros:  # the panels are shared by several products
         return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
     kept: list[dict[str, int]] = [{}]
@@ -208,7 +208,7 @@ def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     allowed = rules.bf16 and target.bf16 and plain(s)
     if target.devices:
         wanted = allowed or all_bfloat16(s, target)
-        return [BF16_PRODUCT.plan(nv=device.columns(s, target))] if wanted else []
+        return [BF16_PRODUCT.plan(nv=nv) for nv in device.widths(s, target)] if wanted else []
     return [BF16_PRODUCT.plan(nv=1 if s.n <= target.lanes else target.nv)
             ] if allowed or all_bfloat16(s, target) else []
 
@@ -252,9 +252,10 @@ def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 
 SERVES = (
-    Alternative(Product, GEMM, plans, product_cost, make, takes=lambda s: not s.dtype.is_integer,
-                usual=True, error=lambda s, p: device.error(s.k, p), assumes=device.assumed),
-    Alternative(Product, BF16_PRODUCT, bf16_plans, bf16_cost, by_pairs,
+    Alternative(Product, GEMM, plans, device.usually(product_cost), make,
+                takes=lambda s: not s.dtype.is_integer, usual=True,
+                error=lambda s, p: device.error(s.k, p), assumes=device.assumed),
+    Alternative(Product, BF16_PRODUCT, bf16_plans, device.usually(bf16_cost), by_pairs,
                 takes=lambda s: not s.dtype.is_integer,
                 error=lambda s, p: 0.0 if s.dtype.is_narrow else rounding.bf16(s.k),
                 assumes=if_zeros, in_order=never))

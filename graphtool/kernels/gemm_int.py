@@ -115,7 +115,7 @@ OP = target_op("gemm_int", _infer, _decompose, GEMM_INT, rows_by_columns,
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels."""
     if target.devices:
-        return [GEMM_INT.plan(nv=device.columns(s, target))]
+        return [GEMM_INT.plan(nv=nv) for nv in device.widths(s, target)]
     return [GEMM_INT.plan(nv=nv) for nv in product_widths(s, target)]
 
 
@@ -129,7 +129,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 SERVES = (Alternative(
     Product, GEMM_INT, plans,
-    lambda s, p, t: product_cost(s, p, t, *integers(s, t)) + moving(s, t), make,
+    device.usually(lambda s, p, t: product_cost(s, p, t, *integers(s, t)) + moving(s, t)), make,
     takes=lambda s: s.dtype.is_integer, usual=True),)
 
 register(Record(

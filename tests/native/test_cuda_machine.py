@@ -13,10 +13,17 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.cli.tuning import _device_for
+from graphtool.errors import InputError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.choice.tuning import Tuning
 from graphtool.native import cards
 from graphtool.report import doctor
+from graphtool.target import named
+from graphtool.tune import search
 from tests.native.cuda import folder
 
 pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
@@ -73,3 +80,20 @@ def test_the_program_of_the_guide_runs_on_a_device(tmp_path: Path) -> None:
     assert said.stdout == f"class {best}\n", said.stderr
     said = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env={})
     assert said.returncode == 1 and "libcuda.so.1" in said.stderr
+
+
+@pytest.mark.parametrize("site", [Product(1, 5, 70, 40), Conv(1, 4, 4, 8, 40, 3, 3)], ids=str)
+def test_tune_measures_the_widths_of_panels(site: Product | Conv) -> None:
+    """The usual one is taken where nothing is measured."""
+    how, kept = search.Search(named("sm_90"), Rules(), .01), list[Tuning]()
+    measured, = search.tune({site: 1}, how, None, kept.append, Tuning())
+    assert len(measured.candidates) == 2 and all(us > 0 for us in measured.candidates.values())
+    assert "nv=1" in measured.usual and len(kept[0].rows) == 1
+
+
+def test_tune_without_a_card_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    _device_for(named("sm_90"))
+    monkeypatch.setattr(cards, "driver", lambda: None)
+    with pytest.raises(InputError, match="no device to measure kernels of sm_90 on") as told:
+        _device_for(named("sm_90"))
+    assert told.value.code == "GT2232"

@@ -8,7 +8,7 @@ would be fewer of them than the device has multiprocessors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from graphtool.assume import Assumption
@@ -30,6 +30,8 @@ from graphtool.target import Target
 PARTS, TF32, FMA = 1, 2, 3
 UNIT = Parameter("unit", "how a device multiplies float32: 1: each number as two of 19 bits, "
                          "2: rounded to 19 bits, 3: one multiply-add after the other", 0, most=FMA)
+_UNUSUAL = 1.01  # how many times as long a width is expected to take that is not the usual one
+Cost = Callable[[Any, Plan, Target], float]
 _SLICE, _SLICES = 128, 16  # no slice of the depth is shorter, and there are no more
 GROUP = 64  # workers of a group, as opencl.h has it
 _VECTORS = (4, 8, 16)  # floats of a vector
@@ -65,6 +67,27 @@ def assumed(site: Conv | Product, plan: Plan) -> Assumption:
 def error(depth: int, plan: Plan) -> float:
     """The rounding error of the plan for sums of so many products."""
     return rounding.tf32(depth) if plan.get("unit", 0) == TF32 else 0.0
+
+
+def widths(s: Conv | Product, target: Target) -> list[int]:
+    """The widths of a panel: the usual one, then those that `tune` measures besides."""
+    wide = s.n if isinstance(s, Product) else s.o // s.groups
+    others = (1, 2) if target.devices else _VECTORS
+    usual = columns(s, target)
+    return [usual, *(nv for nv in others if nv != usual and (nv - 1) * target.lanes < wide)]
+
+
+def usually(cost: Cost) -> Cost:
+    """A cost by which a device takes the usual width of a panel, unless measured times say more: a
+    model of a processor does not tell widths apart."""
+    def of(s: Any, p: Plan, t: Target) -> float:
+        if not t.grid:
+            return cost(s, p, t)
+        usual = columns(s, t)
+        us = cost(s, Plan(p.kind, tuple((name, usual if name == "nv" else v)
+                                        for name, v in p.parameters)), t)
+        return us if p.get("nv", usual) == usual else us * _UNUSUAL
+    return of
 
 
 def columns(s: Conv | Product, target: Target) -> int:
