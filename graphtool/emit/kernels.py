@@ -131,6 +131,8 @@ class Kernels:
                 self.template(w, kernel, stmt, i)
         with w.standing_for(self.places.get(kernel.name)), w.block(
                 self.head(kernel) + "\n{"):
+            if self.language.begins:
+                w.line(self.language.begins)
             if kernel.serial and self.language.workers.alone:
                 w.line(self.language.workers.alone)
             for line in self.bound(kernel):

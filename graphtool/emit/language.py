@@ -181,7 +181,8 @@ class Language:
     files of kernels. `includes` are the headers of such a file, and `library` says which more it
     needs: those whose pattern occurs in it. `settings` are the lines before all else.
 
-    `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
+    `kernel` and `function` head a kernel and a function that only kernels call, and `begins` is the
+    first line of a kernel. `pointer` is the
     type of one to elements of `{type}`, `{const}` being `const ` or nothing, and `own` that of one
     to a worker's own memory. A kernel's parameter `{name}` for a buffer is `buffer`, from which the
     line `bind` makes the pointer; where templates read it, `aligned` tells the compiler at which
@@ -209,6 +210,7 @@ class Language:
     library: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     settings: Callable[[Program], list[str]] = lambda _: []
     kernel: str = "void {name}({params})"
+    begins: str = ""
     function: str = "static void {name}({params})"
     pointer: str = "{const}{type} *"
     own: str = "{const}{type} *"

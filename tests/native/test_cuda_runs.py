@@ -48,6 +48,20 @@ def test_a_second_run_is_one_launch(device: ctypes.CDLL, tmp_path: Path) -> None
         assert value(device, "cuda_captures").value - before == captures
 
 
+@pytest.mark.parametrize("target", ["sm_90", "sm_80"])
+def test_launches_start_early_where_the_code_waits(device: ctypes.CDLL, target: str,
+                                                   tmp_path: Path) -> None:
+    """Code for sm_90 is launched so on an sm_90, code for sm_80 is not on an sm_80."""
+    value(device, "cuda_arch").value = int(target[3:])
+    m, xs = module("network"), inputs_of("network", 5)
+    model = runtime.load(graphtool.build(m, tmp_path / "b", target=target))
+    before = [value(device, name).value for name in ("cuda_early", "cuda_launches")]
+    assert not faults(model(**xs), interp.run(m, xs))
+    early, all_ = (value(device, name).value - n for name, n in zip(
+        ("cuda_early", "cuda_launches"), before, strict=True))
+    assert early == (all_ if target == "sm_90" else 0)
+
+
 def test_weights_leave_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
     built = graphtool.build(module("dense"), tmp_path / "b", target="sm_90")
     gc.collect()

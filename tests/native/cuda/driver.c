@@ -32,6 +32,7 @@ typedef struct {
     kernel function;
     memory shared;
     unsigned blocks, threads;
+    int early; /* it may start while the launch before runs */
     int64_t arguments[ARGUMENTS];
 } launch;
 typedef struct {
@@ -40,7 +41,7 @@ typedef struct {
 } graph;
 
 /* What a test asks: how often things happened, and what is to fail next. */
-int cuda_launches, cuda_replays, cuda_captures, cuda_allocated, cuda_current;
+int cuda_launches, cuda_early, cuda_replays, cuda_captures, cuda_allocated, cuda_current;
 int cuda_fail_in; /* the call that fails, counted down; 0: none */
 int cuda_arch = 90;
 
@@ -60,7 +61,7 @@ typedef struct {
     enum state state;
     const void *given;
     copy copies[COPIES];
-    int group_of[COPIES], count, group;
+    int group_of[COPIES], count, group, waited;
 } thread;
 
 static ucontext_t host;
@@ -101,6 +102,8 @@ static void stop(enum state state)
     threadIdx.x = me;
 }
 
+void on_c_after(void) { threads[threadIdx.x].waited = 1; }
+
 void __syncthreads(void) { stop(AT_BLOCK); }
 
 /* What the lane of this thread's warp gives, while all of them stand at one instruction. */
@@ -120,7 +123,7 @@ static void run_block(unsigned count)
 {
     for (unsigned t = 0; t < count; t++) {
         thread *own = &threads[t];
-        own->state = READY, own->count = own->group = 0;
+        own->state = READY, own->count = own->group = own->waited = 0;
         getcontext(&own->fiber);
         own->fiber.uc_stack.ss_sp = stacks + (size_t)t * STACK;
         own->fiber.uc_stack.ss_size = STACK;
@@ -164,8 +167,11 @@ static void run(const launch *one)
         char *const shared = one->shared(&bytes);
         if (bytes) memset(shared, 0x7f, bytes);
         run_block(one->threads);
+        for (unsigned t = 0; one->early && t < one->threads; t++)
+            if (!threads[t].waited) wrong("a kernel that does not wait for those before it");
     }
     free(order);
+    cuda_early += one->early;
     cuda_launches++;
 }
 
@@ -524,13 +530,13 @@ int cuGraphLaunch(void *exec, void *stream)
 int cuGraphDestroy(void *g) { return free(g), 0; }
 int cuGraphExecDestroy(void *g) { return free(g), 0; }
 
-int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
-                   unsigned ty, unsigned tz, unsigned shared, void *stream, void **arguments,
-                   void **extra)
+static int launched(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                    unsigned ty, unsigned tz, unsigned shared, void *stream, void **arguments,
+                    void **extra, int early)
 {
     if (!function || !x || y != 1 || z != 1 || ty != 1 || tz != 1 || shared || extra) return 1;
     if (threads < 1 || threads > MOST || stream != &host || fails()) return 1;
-    launch one = {.blocks = x, .threads = threads};
+    launch one = {.blocks = x, .threads = threads, .early = early};
     void *const memory_of = dlsym(current, "on_c_shared");
     memcpy(&one.function, &function, sizeof function);
     memcpy(&one.shared, &memory_of, sizeof memory_of);
@@ -540,4 +546,35 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
     if (capturing->count == LAUNCHES) wrong("a graph of too many launches");
     capturing->launches[capturing->count++] = one;
     return 0;
+}
+
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                   unsigned ty, unsigned tz, unsigned shared, void *stream, void **arguments,
+                   void **extra)
+{
+    return launched(function, x, y, z, threads, ty, tz, shared, stream, arguments, extra, 0);
+}
+
+/* As cuda.h declares them. */
+typedef struct {
+    int id;
+    char pad[8 - sizeof(int)];
+    union {
+        char pad[64];
+        int allowed;
+    } value;
+} attribute;
+typedef struct {
+    unsigned x, y, z, threads, ty, tz, shared;
+    void *stream;
+    attribute *attributes;
+    unsigned count;
+} configuration;
+
+int cuLaunchKernelEx(const configuration *how, void *function, void **arguments, void **extra)
+{
+    const int early = how->count == 1 && how->attributes->id == 6 && how->attributes->value.allowed;
+    if (!early) wrong("a launch with other attributes");
+    return launched(function, how->x, how->y, how->z, how->threads, how->ty, how->tz, how->shared,
+                    how->stream, arguments, extra, 1);
 }

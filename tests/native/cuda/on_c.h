@@ -14,6 +14,10 @@ extern on_c_place threadIdx, blockIdx, blockDim, gridDim;
 /* Waits for all threads of the block. */
 void __syncthreads(void);
 
+/* Notes that this thread waits for the launches before; the driver asks for it. */
+void on_c_after(void);
+#define GT_AFTER() on_c_after()
+
 /* Blocks run one after the other, so that memory is as it was written. */
 #define __threadfence() ((void)0)
 static inline unsigned atomicAdd(unsigned *at, unsigned more)

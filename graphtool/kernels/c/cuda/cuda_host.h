@@ -3,7 +3,10 @@
 
    A run whose launches do not depend on what kernels compute is recorded as a CUDA graph, and
    replayed when its arguments come again: there is a graph for each of the last GT_GRAPHS sizes and
-   addresses. With GT_PROFILE nothing is recorded. */
+   addresses. With GT_PROFILE nothing is recorded.
+
+   On devices from sm_90 on, a launch depends programmatically on the one before: it starts earlier,
+   and waits by itself (GT_AFTER of cuda.h). */
 #ifndef GT_CUDA_HOST_H
 #define GT_CUDA_HOST_H
 
@@ -23,7 +26,22 @@ enum { GT_GRAPHS = 16, GT_ARGUMENTS = 255 };
 #else
 #define GT_CLOCKS(X)
 #endif
+/* How the driver is asked for a launch: as CUlaunchConfig and CUlaunchAttribute of cuda.h are. */
+typedef struct {
+    int id;
+    int unused;
+    int64_t value[8];
+} gt_attribute;
+typedef struct {
+    unsigned blocks, y, z, threads, ty, tz, shared;
+    void *stream;
+    gt_attribute *attributes;
+    unsigned count;
+} gt_configuration;
+enum { GT_PROGRAMMATIC = 6, GT_RECORDS_IT = 12030 }; /* the release that records such launches */
+
 #define GT_DRIVER(X)                                                                              \
+    X(cuDriverGetVersion, (int *))                                                                \
     X(cuInit, (unsigned))                                                                         \
     X(cuDeviceGet, (int *, int))                                                                  \
     X(cuDeviceGetAttribute, (int *, int, int))                                                    \
@@ -57,6 +75,7 @@ static struct {
     void *context, *module, *stream;
     gt_recording recordings[GT_GRAPHS]; /* the one that ran last is the first */
     int recording;
+    int (*launch)(const gt_configuration *, void *, void **, void **); /* NULL: they wait anyway */
 #define GT_FIELD(name, arguments) int(*name) arguments;
     GT_DRIVER(GT_FIELD)
 #undef GT_FIELD
@@ -85,6 +104,20 @@ static inline const gt_image *gt_suitable(const gt_image *images, int major, int
     return best ? best : text;
 }
 
+/* Finds the function for launches that start early, where the code and the driver know them. */
+static inline void gt_open_early(void *library, const gt_image *image)
+{
+#ifndef GT_PROFILE
+    int version = 0;
+    void *const found = dlsym(library, "cuLaunchKernelEx");
+    GT_ASK(cuDriverGetVersion, &version);
+    if (image->arch >= 90 && version >= GT_RECORDS_IT)
+        memcpy(&gt_cuda.launch, &found, sizeof found);
+#else
+    (void)library, (void)image;
+#endif
+}
+
 static inline int gt_driver_open(const gt_image *images)
 {
     int major = 0, minor = 0, device = 0;
@@ -111,6 +144,7 @@ static inline int gt_driver_open(const gt_image *images)
         return GT_NO_DEVICE; /* the driver takes none of the library's code */
     gt_must(loaded);
     GT_ASK(cuStreamCreate, &gt_cuda.stream, 1);
+    gt_open_early(library, image);
     return gt_device.failed;
 }
 
@@ -155,7 +189,12 @@ static inline void gt_driver_launch(void **kernel, const char *name, int64_t tea
     for (int i = 0; i < count; i++) arguments[i] = &values[i];
     if (teams > GT_BLOCKS) teams = GT_BLOCKS;
     if (!*kernel) GT_ASK(cuModuleGetFunction, kernel, gt_cuda.module, name);
-    if (teams > 0)
+    if (teams > 0 && gt_cuda.launch) {
+        gt_attribute early = {GT_PROGRAMMATIC, 0, {1}};
+        const gt_configuration how = {(unsigned)teams, 1, 1, GT_TEAM, 1, 1, 0, gt_cuda.stream,
+                                      &early, 1};
+        GT_ASK(launch, &how, *kernel, arguments, NULL);
+    } else if (teams > 0)
         GT_ASK(cuLaunchKernel, *kernel, (unsigned)teams, 1, 1, GT_TEAM, 1, 1, 0, gt_cuda.stream,
                arguments, NULL);
 }
