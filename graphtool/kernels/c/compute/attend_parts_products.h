@@ -1,5 +1,5 @@
-/* A part of attend_parts.h: its products. Those of tiles are taken one by one, so that the matrix
-   unit works while the vectors between them are computed; those of floats at once. */
+/* A part of attend_parts.h: its products by tiles. They are taken one by one, so that the matrix
+   unit works while the vectors between them are computed. */
 
 /* Sums of a block by panels in so many steps: tiles are [TALL][NR], and begin at zero or go on.
    `step` and `product` are those that come next; the next panel of B is `next` bytes further. */
@@ -68,28 +68,4 @@ GT_INLINE void GT_JOIN(GT_NAME, _finish)(GT_JOIN(GT_NAME, _queue) *queue)
 {
     for (int i = 0; i < 2; i++)
         while (queue->jobs[i].panels) GT_JOIN(GT_NAME, _advance)(queue->jobs + i);
-}
-
-/* Adds to sums of a block, [TALL][NR], by multiply-adds of floats: rows of A, lda apart, by a panel
-   of `depth` rows. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _floats)(int64_t rows, const float *a, int64_t lda,
-                                           const float *panel, int64_t depth, float *sums)
-{
-    enum { most = 4 };
-    for (int64_t r = 0; r < rows; r += most) {
-        const int64_t some = gt_min(most, rows - r);
-        gt_vf acc[most * GT_NV];
-        for (int64_t i = 0; i < some; i++)
-            for (int j = 0; j < GT_NV; j++)
-                acc[i * GT_NV + j] = gt_load(sums + (r + i) * GT_NR + j * GT_LANES);
-        if (some == most)
-            gt_tile_fma(acc, most, GT_NV, a + r * lda, lda, panel, depth, (const char *)panel, 0,
-                        0);
-        else
-            for (int64_t i = 0; i < some; i++)
-                gt_tile_fma(acc + i * GT_NV, 1, GT_NV, a + (r + i) * lda, lda, panel, depth,
-                            (const char *)panel, 0, 0);
-        for (int64_t i = 0; i < some; i++)
-            gt_tile_store(acc + i * GT_NV, 1, GT_NV, sums + (r + i) * GT_NR);
-    }
 }
