@@ -160,15 +160,18 @@ def joined_names(*nodes: Node) -> str:
 
 
 def kernel_label(graph: Graph) -> Callable[[Sequence[Node]], str]:
-    """The label of the kernel that computes some nodes: their names, without those of a convolution
-    or a product that another kernel computes, whose operand it prepares."""
+    """The label of the kernel that computes some nodes: their names, first that of its convolution
+    or product. Left out are the names of those that another kernel computes, whose operand it
+    prepares, and the parts `x.div` of what it computes whole, `x`."""
     heavy = [n for n in graph.nodes if n.op.lowering is Lowering.TEMPLATE]
     owned = set(names_of(*heavy))
 
     def label(nodes: Sequence[Node]) -> str:
         first = first_computed(nodes)
-        mine = names_of(first) if first in heavy else owned
-        return " + ".join(n for n in names_of(*nodes) if n not in owned or n in mine)
+        mine = names_of(first) if first in heavy else ()
+        shown = dict.fromkeys((*mine, *(n for n in names_of(*nodes) if n not in owned or not mine)))
+        return " + ".join(n for n in shown if n in mine or not any(
+            n.startswith(f"{whole}.") for whole in shown))
     return label
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from graphtool import passes
 from graphtool.emit.c import emit
 from graphtool.importers import import_source
 from graphtool.ir import listing, serial
-from graphtool.ir.graph import Module, names_of
+from graphtool.ir.facets import Lowering
+from graphtool.ir.graph import Module, kernel_label, names_of
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.loops.program import runs
 from graphtool.lower import lower
@@ -44,6 +46,19 @@ def test_kernels_of_a_torch_module_name_its_layers() -> None:
     labels = [r.label for r in runs(lower(optimised("transformer.py:model"), TARGET).steps)]
     assert "layers.0.up.linear + layers.0.gelu" in labels
     assert "layers.1.norm2.layer_norm" in labels
+
+
+@pytest.mark.parametrize(("names", "label"), [
+    (("x_Dequantize.sub", "x_Dequantize", "conv", "y_Quantize.div", "y_Quantize.round",
+      "y_Quantize"), "conv + x_Dequantize + y_Quantize"),
+    (("x_Dequantize.sub", "skip", "block.conv", "block.bn", "block", "blocks.0"),
+     "block.conv + x_Dequantize.sub + skip + block + blocks.0")])
+def test_a_kernel_is_called_by_its_convolution(names: tuple[str, ...], label: str) -> None:
+    graph = optimised("digits.onnx").graph
+    conv = next(n for n in graph.nodes if n.op.lowering is Lowering.TEMPLATE)
+    other = next(n for n in graph.nodes if n.op.lowering is not Lowering.TEMPLATE and n.inputs)
+    nodes = [replace(conv if i == 2 else other, of=(name,)) for i, name in enumerate(names)]
+    assert kernel_label(replace(graph, nodes=tuple(nodes)))(nodes) == label
 
 
 @pytest.mark.parametrize("name", [
