@@ -35,6 +35,7 @@ TASKS: dict[str, Task] = {
     "lenet_b64": Task("sgd"),
     "resnet8_cifar_b32": Task("sgd"),
     "resnet18_b8": Task("sgd", small=False, needs=("torchvision",)),
+    "mobilenet_b8": Task("sgd", small=False, needs=("torchvision",)),
     "transformer_enc_b16": Task("adam"),
     "gpt2_tiny_b4": Task("adam"),
     "lstm_b32": Task("adam"),

@@ -130,11 +130,21 @@ def _timm(name: str, **options: int) -> nn.Module:
     return model
 
 
+def _mobilenet() -> nn.Module:
+    """Depthwise convolutions, gates and hard_swish; no dropout, whose losses no two libraries
+    share."""
+    declare_operators()
+    model: nn.Module = import_module("torchvision.models").mobilenet_v3_large(
+        weights=None, dropout=0.0)
+    return model
+
+
 DATA: dict[str, Callable[[], tuple[Tensor, Tensor]]] = {
     "mlp_b64": lambda: (torch.rand(64, 784), labels(64)),
     "lenet_b64": lambda: (torch.rand(64, 1, 28, 28), labels(64)),
     "resnet8_cifar_b32": lambda: (torch.randn(32, 3, 32, 32), labels(32)),
     "resnet18_b8": lambda: (torch.randn(8, 3, 224, 224), labels(8, 1000)),
+    "mobilenet_b8": lambda: (torch.randn(8, 3, 224, 224), labels(8, 1000)),
     "transformer_enc_b16": lambda: (torch.randint(0, 1000, (16, 64)), labels(16)),
     "gpt2_tiny_b4": lambda: text(8192, 4, 128),
     "lstm_b32": lambda: (torch.randn(32, 32, 64), labels(32)),
@@ -156,6 +166,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "lenet_b64": lenet,
     "resnet8_cifar_b32": ResNet8,
     "resnet18_b8": lambda: VISION["resnet18"]()[0],
+    "mobilenet_b8": _mobilenet,
     "transformer_enc_b16": lambda: Transformer(1000, 128, 4, 2, 64, False, 10),
     "gpt2_tiny_b4": lambda: Transformer(8192, 256, 4, 4, 128, True, 8192),
     "lstm_b32": Recurrent,
