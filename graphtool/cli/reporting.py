@@ -15,6 +15,7 @@ from graphtool.cli.running import Build
 
 if TYPE_CHECKING:
     from graphtool.io.manifest_rows import Manifest
+    from graphtool.report.evidence import Evidence
     from graphtool.report.summary import Accuracy, CallTimes, Summary
     from graphtool.report.trace import Trace
 
@@ -31,6 +32,10 @@ Data = Annotated[Path | None, typer.Option(
 Timed = Annotated[bool, typer.Option(
     "--times/--no-times", help="Whether to time the build. Without times, equal builds have equal "
     "reports.")]
+Shown = Annotated[bool, typer.Option(
+    "--evidence", help="Of a build with --profile safety and --keep: write a test in C for each "
+    "kernel, and evidence.md: what these tests cover, and their results by each compiler, level of "
+    "optimisation and emulated board that is at hand.")]
 Seconds = Annotated[float, typer.Option(
     "--seconds", min=0.0, help="How many seconds to time the build.")]
 
@@ -38,10 +43,12 @@ Seconds = Annotated[float, typer.Option(
 def report(build: Build, out: Folder, model: Reference = None, data: Data = None,
            times: Timed = True, seconds: Seconds = 1.0, seed: options.Seed = 0,
            dim: options.Dim = None, threads: options.Threads = None, entry: options.Entry = None,
-           capture: options.Capture = None, json: options.Json = False) -> int:
+           capture: options.Capture = None, evidence: Shown = False,
+           json: options.Json = False) -> int:
     """Write a page on a build: sizes, times, accuracy, approximations, licences, versions, hashes.
 
-    The exit code is 1 if a file of the build is not as it was built."""
+    The exit code is 1 if a file of the build is not as it was built, or if --evidence finds a
+    number that differs."""
     from graphtool.io.directory import write_files
     from graphtool.io.manifest import read_manifest
     from graphtool.report import summary as made
@@ -60,10 +67,13 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     summary.reproduce.append(shlex.join([
         "graphtool", "report", "build", "-o", "report",
         *(str(w) for option in given if option[1] is not None for w in option)]))
+    shown = _evidence(build, manifest.name) if evidence else None
+    tests = {} if shown is None else {t.kernel: t.function for t in shown.tests}
     traced = _traced(build, manifest)
     summary.traced = made.traceability(traced) if traced is not None else None
     import msgspec
-    write_files(out, ({} if traced is None else {"trace.csv": trace_csv(traced)}) | {
+    extra = {} if shown is None else {**shown.files, "evidence.md": _evidence_text(shown, manifest)}
+    write_files(out, extra | ({} if traced is None else {"trace.csv": trace_csv(traced, tests)}) | {
         "report.md": summary_text.markdown(summary), "report.html": summary_text.html(summary),
         "report.json": escaping.visible(
             msgspec.json.format(msgspec.json.encode(summary), indent=1).decode() + "\n")})
@@ -71,7 +81,19 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     terminal.report(summary, json, [str(out / "report.html")])
     if wrong:
         terminal.note(f"not as built: {', '.join(wrong)}")
-    return 1 if wrong else 0
+    if shown is not None and not shown.holds:
+        terminal.note("the tests of the kernels find numbers that differ: see evidence.md")
+    return 1 if wrong or (shown is not None and not shown.holds) else 0
+
+
+def _evidence(build: Path, name: str) -> Evidence:
+    from graphtool.report.evidence import evidence
+    return evidence(build, name)
+
+
+def _evidence_text(shown: Evidence, m: Manifest) -> str:
+    from graphtool.report.evidence import text
+    return text(shown, m.name)
 
 
 def _traced(folder: Path, m: Manifest) -> Trace | None:

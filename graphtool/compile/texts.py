@@ -14,6 +14,7 @@ from graphtool.compile.rows import describe
 from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import WeightsSide, common, placed, weights_of
 from graphtool.emit.c import emit, public_files
+from graphtool.emit.deviations import TITLE, deviations_text
 from graphtool.emit.entries import dispatcher
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
@@ -74,6 +75,8 @@ def model_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: 
     side = WeightsSide(unit.name, weights_of(program, function.store), how.weights_in,
                        typed=language_of(program).plain)
     files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
+    if language_of(program).plain:
+        files["deviations.md"] = f"{TITLE}\n\n{deviations_text()}"
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), beyond_c([program]), precision(program),
                  devices=unit.target.devices, programs=(program.name,))

@@ -271,5 +271,5 @@ def _run(w: Writer, program: Program, how: Steps, built_in: bool) -> None:
         w.line(how.start.format(threads="1", room="0", big=big))
     if checks:
         with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
-            w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")
+            w.line(f"if (failed[i] != 0) return {FIRST_CHECK} - i;")
     w.line("return status;" if program.sizes else "return 0;")

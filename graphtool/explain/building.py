@@ -67,6 +67,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2107": ("what is not built for a device",
                "Steps that exchange gradients (`--mpi`), programs that train (`--exe`), "
                "`--precision strict` and `--single` are built for processors."),
+    "GT2134": ("no evidence for this build",
+               "`report --evidence` needs a build with `--profile safety` and `--keep`: its tests "
+               "are made from the kept program."),
     "GT2133": ("an unknown profile of a build", "There is `--profile safety`."),
     "GT2119": ("an option that does not go with the profile",
                "`--profile safety` writes ISO C99 for one thread of a processor, in strict "

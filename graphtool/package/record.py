@@ -194,7 +194,8 @@ def subject_of(build: Path, form: PackageForm, version: str = "1.0.0") -> Subjec
 def _check(subject: Subject, form: PackageForm) -> None:
     m = subject.manifest
     if form.calls and subject.name in RESERVED:
-        raise UsageError("GT2242", f"{subject.name} is a word of a language and names no package",
+        raise UsageError("GT2242", f"a package cannot be called {subject.name}: a language or "
+                                   "the code around the C uses this word",
                          hint="build with another --name")
     for path in (subject.library, subject.header, *([subject.weights] if subject.weights else [])):
         if not path.is_file():

@@ -105,30 +105,31 @@ def _read(graph: Graph) -> set[Value]:
 
 
 COLUMNS = ("value", "op", "where", "source", "became", "rules", "kernel", "plan", "function",
-           "file", "first line", "last line")
-_NOWHERE = ("",) * 6
+           "file", "first line", "last line", "test")
+_NOWHERE, _NO_NODE = ("",) * 7, ("",) * 6
 
 
-def trace_csv(t: Trace) -> str:
+def trace_csv(t: Trace, tests: Mapping[str, str] | None = None) -> str:
     """The trace as a table: a line for each pair of a node and a kernel, for each node without
-    kernels, and for each kernel without nodes."""
+    kernels, and for each kernel without nodes. `tests` are the functions that test the kernels."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
-    table.writerows(map(spreadsheet, row) for row in _rows(t))
+    table.writerows(map(spreadsheet, row) for row in _rows(t, tests or {}))
     return out.getvalue()
 
 
-def _rows(t: Trace) -> Iterator[tuple[str, ...]]:
+def _rows(t: Trace, tests: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     for n in t.nodes:
         head = (n.value, n.op, n.where, n.source, n.became, "; ".join(n.rules))
-        for place in map(_place, n.kernels):
-            yield (*head, *place)
+        for p in n.kernels:
+            yield (*head, *_place(p, tests))
         if not n.kernels:
             yield (*head, *_NOWHERE)
     for p in t.orphans:
-        yield (*_NOWHERE, *_place(p))
+        yield (*_NO_NODE, *_place(p, tests))
 
 
-def _place(p: Place) -> tuple[str, ...]:
-    return (p.kernel, p.plan, p.function, p.file, str(p.first or ""), str(p.last or ""))
+def _place(p: Place, tests: Mapping[str, str]) -> tuple[str, ...]:
+    return (p.kernel, p.plan, p.function, p.file, str(p.first or ""), str(p.last or ""),
+            tests.get(p.kernel, ""))
