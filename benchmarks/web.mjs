@@ -18,12 +18,14 @@ const inputs = await Promise.all(job.inputs.map(async (row) => {
 const makers = {
   async graphtool(path) {
     const { load } = await import(pathToFileURL(`${path}/index.js`));
-    const model = await load();
+    const model = await load({}, { threads: job.threads });
     const given = Object.fromEntries(inputs.map(({ name, data }) => [name, data]));
     return () => Object.values(model.run(given, {}))[0].data;
   },
   async onnxruntime(path) {
-    const ort = await import(pathToFileURL(`${job.npm}/onnxruntime-web/dist/ort.wasm.min.mjs`));
+    // that for browsers fetches its workers, which Node cannot do
+    const file = job.threads > 1 ? "ort.node.min.mjs" : "ort.wasm.min.mjs";
+    const ort = await import(pathToFileURL(`${job.npm}/onnxruntime-web/dist/${file}`));
     ort.env.wasm.numThreads = job.threads;
     ort.env.logLevel = "error";
     const session = await ort.InferenceSession.create(await readFile(path), {
@@ -66,8 +68,9 @@ for (let round = 0; round < job.rounds; round++) {
   }
 }
 const first = Object.values(values)[0];
-const scale = Math.max(...first.map(Math.abs));
+const largest = (values, of) => values.reduce((most, v, i) => Math.max(most, of(v, i)), 0);
+const scale = largest(first, Math.abs);
 const apart = Object.fromEntries(Object.entries(values).map(([name, other]) => [
-  name, Math.max(...other.map((v, i) => Math.abs(v - first[i]))) / scale]));
+  name, largest(other, (v, i) => Math.abs(v - first[i])) / scale]));
 console.log(JSON.stringify({ times, apart, start }));
 process.exit(0);

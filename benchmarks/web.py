@@ -40,6 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--networks", default=",".join(web.MODELS), metavar="NAMES",
                         help="separated by commas")
     parser.add_argument("--forms", default=",".join(FORMS), metavar="NAMES")
+    parser.add_argument("--threads", type=int, default=1, help="of a run, in both runtimes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="of each round")
     parser.add_argument("--warm", type=float, default=3.0, metavar="SECONDS",
@@ -47,7 +48,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Time each network; the table goes to results/web.md."""
+    """Time each network; the table goes to results/web.md, that of several threads to
+    results/web_threads.md."""
     if shutil.which("node") is None:
         raise SystemExit("needs node")
     rows = []
@@ -56,7 +58,7 @@ def main(options: argparse.Namespace) -> int:
             rows.append(row(prepared(name), form, options))
             print(json.dumps(rows[-1]), flush=True)
     text = report(rows, options)
-    work.results("web.md").write_text(text)
+    work.results("web.md" if options.threads == 1 else "web_threads.md").write_text(text)
     print(f"\n{text}")
     return sum("error" in r for r in rows)
 
@@ -88,10 +90,10 @@ def prepared(name: str) -> WebModel:
 
 def row(m: WebModel, form: str, options: argparse.Namespace) -> dict[str, Any]:
     """Times and bytes of a network in one form."""
-    ours, onnx = built(m, form), m.folder / "model.onnx"
+    ours, onnx = built(m, form, options.threads), m.folder / "model.onnx"
     if form == "int8":
         onnx = quantised(m)
-    job = {"npm": str(options.npm.resolve()), "threads": 1, "rounds": options.rounds,
+    job = {"npm": str(options.npm.resolve()), "threads": options.threads, "rounds": options.rounds,
            "warm": options.warm, "seconds": options.seconds, "inputs": [
                {"name": n, "type": {"float32": "f32", "int64": "i64"}[str(x.dtype)],
                 "file": str(m.folder / f"{n}.bin"), "shape": list(x.shape)}
@@ -102,20 +104,25 @@ def row(m: WebModel, form: str, options: argparse.Namespace) -> dict[str, Any]:
              for n, p in contestants.items()}
     times = {n: statistics.median(t) for n, t in raced["times"].items()}
     ratios = [b / a for a, b in zip(raced["times"][OURS], raced["times"][PEER], strict=True)]
-    code = sum(f.stat().st_size for f in ours.iterdir() if f.suffix in (".wasm", ".js"))
+    unused = "web.wasm" if options.threads > 1 else ""
+    code = sum(f.stat().st_size for f in ours.iterdir()
+               if f.suffix in (".wasm", ".js") and f.name != unused)
     return {"network": m.name, "form": form, "times": times, "ratio": statistics.median(ratios),
             "first": first, "code": code, "apart": raced["apart"][PEER]}
 
 
-def built(m: WebModel, form: str) -> Path:
-    """The folder of the npm package of a build for WebAssembly."""
+def built(m: WebModel, form: str, threads: int = 1) -> Path:
+    """The folder of the npm package of a build for WebAssembly, with threads if there are to be
+    several."""
+    target = "wasm32" if threads == 1 else "wasm32-threads"
     module = m.module
     if form == "int8":
         module = graphtool.quantise(module, Quantisation(("static",)), dict(m.inputs))
-    build = graphtool.build(module, m.folder / f"build_{form}", name="web", target="wasm32")
-    with tarfile.open(package(build, "npm", m.folder / form).path) as archive:
-        archive.extractall(m.folder / form, filter="data")
-    return m.folder / form / "package"
+    folder = m.folder / f"{form}_{target}"
+    build = graphtool.build(module, folder / "build", name="web", target=target)
+    with tarfile.open(package(build, "npm", folder).path) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "package"
 
 
 def quantised(m: WebModel) -> Path:
@@ -163,9 +170,10 @@ def report(rows: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> st
     theirs = sum((files / f).stat().st_size for f in ORT_FILES)
     version = json.loads((options.npm / "onnxruntime-web" / "package.json").read_text())["version"]
     version_of_node = subprocess.run(["node", "--version"], capture_output=True, text=True)
+    threads = "one thread" if options.threads == 1 else f"{options.threads} threads"
     about = (
         f"{datetime.now(UTC):%Y-%m-%d}, {stamp['cpu']}, {stamp['cores']} cores, load "
-        f"{os.getloadavg()[0]:.0f}; Node {version_of_node.stdout.strip()}, one thread, beside "
+        f"{os.getloadavg()[0]:.0f}; Node {version_of_node.stdout.strip()}, {threads}, beside "
         f"onnxruntime-web {version}, of which a page loads {theirs / 1024:.0f} KB of code. Each "
         f"runs {options.warm:g} s first, as V8 compiles a module a second time while it runs. Runs "
         f"are interleaved; times are the median of {options.rounds} rounds, of each its lower "
