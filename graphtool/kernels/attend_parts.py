@@ -60,7 +60,8 @@ def lower(use: Use) -> Lowered:
 # ---- the op ------------------------------------------------------------------------------------
 
 ATTEND_PARTS = Form("attend_parts", (Parameter(
-    "parts", "bfloat16 numbers that a float32 is split into", 3, least=2, most=3),))
+    "parts", "bfloat16 numbers that a float32 is split into", 3, least=2, most=3),),
+    rate="tile_bf16")
 
 
 def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
