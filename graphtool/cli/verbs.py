@@ -6,6 +6,7 @@ The examples run in this order, so that each finds the files that it names.
 from __future__ import annotations
 
 from graphtool.cli import (
+    bounding,
     captures,
     catalog,
     compiling,
@@ -44,6 +45,9 @@ for _row in (
     Verb("eval", transform.eval_, "check", (
         "graphtool eval digits.graph.json --random --dim batch=2",
         "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz")),
+    Verb("bound", bounding.bound, "check", (
+        "graphtool bound digits.graph.json --range image=0:1",
+        "graphtool bound digits.graph.json --range image=0:1 --samples 10 --dim batch=100")),
     Verb("opt", transform.opt, "change", (
         "graphtool opt digits.graph.json -o digits.opt.graph.json --stats",
         "graphtool opt digits.graph.json --passes simplify,fold,dce --check",

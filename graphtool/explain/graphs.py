@@ -141,6 +141,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0637": ("unknown objective of a build",
                "size: kernels of few bytes; speed: of little time; usual: size for a "
                "microcontroller, else speed."),
+    "GT0534": ("an op without an error bound",
+               "`graphtool bound` follows rounding through arithmetic, products, convolutions, "
+               "reductions, softmax, norms and movement. A choice that depends on rounded numbers, "
+               "for example, has no bound."),
+    "GT0535": ("an input that has no range",
+               "`graphtool bound` takes floats of a range; integers, such as tokens, must be given "
+               "in a file: --inputs FILE.npz."),
     "GT0638": ("unknown tier of proofs",
                "proved: rules that are right for all numbers of their class and all sizes; "
                "bounded: for all shapes up to a bound; tested: all rules."),

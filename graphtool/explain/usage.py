@@ -206,6 +206,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3163": ("debug with sides or commands that contradict each other",
                "--with is evaluator or c. Commands come from --commands or from stdin, which then "
                "cannot hold the graph."),
+    "GT3174": ("a range of no input", "`graphtool bound` takes --range NAME=LOW:HIGH, where NAME "
+               "is an input as `graphtool show` prints it, and LOW is at most HIGH."),
     "GT3147": ("not the log of a training run", "`graphtool train … --checkpoint DIR` writes "
                "DIR/log.jsonl, for `view` to show."),
     "GT3164": ("a function of the API was called wrongly",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from graphtool.errors import UsageError, one_of
 from graphtool.report.schemas import TYPES, schema_text
 from graphtool.verify.bisect import Bisection
+from graphtool.verify.bounding import BoundReport
 from graphtool.verify.check import CheckReport
 from graphtool.verify.pipeline import OptReport
 from graphtool.verify.repro import Repro
 
-TYPES |= {"opt": OptReport, "check": CheckReport, "bisect": Bisection, "repro": Repro}
+TYPES |= {"opt": OptReport, "check": CheckReport, "bisect": Bisection, "repro": Repro,
+          "bound": BoundReport}
 
 
 def schemas() -> dict[str, str]:

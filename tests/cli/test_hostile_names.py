@@ -47,6 +47,7 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
              "show {g} --modules", "show {g} --as loops", "show {g} --as c",
              "show {g} --why-not-fused {y}"),
     "eval": ("eval {g} --random", "eval {g} --input {y}=1"),
+    "bound": ("bound {g}", "bound {g} --range {y}=0:1 --samples 1", "bound {g} --json"),
     "opt": ("opt {g} -o q.graph.json --stats --time --check --print-after changed "
             "--journal journal.jsonl", "opt {g}", "opt {g} --bisect"),
     "quantise": ("quantise {g} -o q8.graph.json",),
