@@ -15,7 +15,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.cli.faults import run
 from graphtool.emit.deviations import DEVIATIONS, deviations_text
-from graphtool.errors import UsageError
+from graphtool.errors import CompilerError, UsageError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import board
@@ -71,6 +71,17 @@ def test_a_fault_is_found(build: Path, tmp_path: Path, right: str, wrong: str) -
     assert right in text
     path.write_text(text.replace(right, wrong))
     assert not shown.evidence(broken, "net").holds
+
+
+def test_a_board_that_is_too_small_is_no_fault(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> str:
+        raise CompilerError("GT2121", "failed", where="region `flash' overflowed by 9 bytes")
+    monkeypatch.setattr(board, "EMULATED", {"cortex-m4": "mps2-an386"})
+    monkeypatch.setattr(board, "missing", lambda _: [])
+    monkeypatch.setattr(board, "run", run)
+    (tmp_path / "net_test_main.c").touch()
+    assert [r.differences for r in shown._boards(tmp_path, "net")] == [None]
 
 
 def test_only_a_kept_build_of_the_profile_has_evidence(tmp_path: Path) -> None:
