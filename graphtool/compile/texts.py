@@ -72,10 +72,11 @@ def model_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: 
     """The C of a single function."""
     (function,) = lowered.values()
     program = function.program
-    side = WeightsSide(unit.name, weights_of(program, function.store), how.weights_in,
-                       typed=language_of(program).plain)
+    plain = language_of(program).plain
+    side = WeightsSide(unit.name, weights_of(program, function.store),
+                       "c" if plain else how.weights_in, typed=plain)
     files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
-    if language_of(program).plain:
+    if plain:
         files["deviations.md"] = f"{TITLE}\n\n{deviations_text()}"
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), beyond_c([program]), precision(program),
