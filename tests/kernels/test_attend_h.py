@@ -173,6 +173,9 @@ def test_extremes(tmp_path: Path, kind: str) -> None:
     q[0, 2] *= 1000
     got = run(library, kind, case, KINDS[kind], [q, k, v, mask], 1)
     np.testing.assert_allclose(got, attention(q, k, v, mask, KINDS[kind]), rtol=2e-4, atol=2e-5)
+    huge = [q * np.float32(1e12), k, v, mask]  # the largest score has a weight of 1 all the same
+    np.testing.assert_allclose(run(library, kind, case, KINDS[kind], huge, 1),
+                               attention(*huge, KINDS[kind]), rtol=2e-4, atol=2e-5)
     q[0, 3, 1] = np.nan
     got = run(library, kind, case, KINDS[kind], [q, k, v, mask], 1)
     assert np.isnan(got).any(axis=2).nonzero() == ((0,), (3,)) and np.isnan(got[0, 3]).all()

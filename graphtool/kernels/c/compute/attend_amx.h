@@ -125,7 +125,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t count,
                                           float *restrict sums, float *restrict past)
 {
     const float factor = (GT_PLAIN ? (GT_SCALE) : 1.0f) * 1.44269504f;
-    float tops[GT_COLUMNS] GT_ALIGNED, shifts[GT_COLUMNS] GT_ALIGNED;
+    float tops[GT_COLUMNS] GT_ALIGNED;
     int64_t some = 0;
     memcpy(tops, highest, sizeof tops);
     for (; some + 4 <= count; some += 4) { /* a column with a NaN becomes NaN, whatever its top */
@@ -142,8 +142,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t count,
             tops[l] = gt_above(x[some * GT_COLUMNS + l], tops[l]);
     for (int64_t l = 0; l < GT_COLUMNS; l++) {
         past[l] = highest[l] == tops[l] ? 1.0f : gt_exp2_negative((highest[l] - tops[l]) * factor);
-        shifts[l] = tops[l] == -INFINITY ? 0.0f : tops[l] * factor;
         highest[l] = tops[l];
+        if (tops[l] == -INFINITY) tops[l] = 0.0f; /* no key so far: weights of 0 */
         sums[l] *= past[l];
     }
     if (count % 2)
@@ -152,8 +152,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t count,
         float *one = x + k * GT_COLUMNS, *two = one + GT_COLUMNS;
         GT_SIMD
         for (int64_t l = 0; l < GT_COLUMNS; l++) {
-            one[l] = gt_exp2_negative(one[l] * factor - shifts[l]);
-            two[l] = gt_exp2_negative(two[l] * factor - shifts[l]);
+            one[l] = gt_exp2_negative((one[l] - tops[l]) * factor);
+            two[l] = gt_exp2_negative((two[l] - tops[l]) * factor);
             sums[l] += one[l] + two[l];
         }
         for (int64_t l = 0; l < GT_COLUMNS; l += GT_LANES)

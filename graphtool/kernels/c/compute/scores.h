@@ -43,10 +43,10 @@ GT_NOINLINE float gt_softmax_row(float *restrict x, int64_t n, float scale, floa
         }
         return sum;
     }
-    const float factor = scale * 1.44269504f, shift = top * factor;
+    const float factor = scale * 1.44269504f; /* the difference first: it is exact near the top */
     GT_SIMD_REDUCE(+, sum)
     for (int64_t i = 0; i < n; i++) {
-        const float e = gt_exp2_negative(x[i] * factor - shift);
+        const float e = gt_exp2_negative((x[i] - top) * factor);
         x[i] = e;
         sum += e;
     }
