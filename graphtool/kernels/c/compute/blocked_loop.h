@@ -10,13 +10,12 @@
    GT_COLUMN     the depth of a panel of B, with the zeros at its end
    GT_PLANES       numbers of B for an element of the depth and a column, if they are not one
    GT_STEPS(k)   steps in which a tile reads a panel of depth k
-   NAME_copyN(b, line, k, depth, count, to GT_ARGS)
-                 copies `count` blocks of N lines of product b, from element k on, for every N up to
-                 MR
-   NAME_tileN(b, line, panel, left, right, depth, ahead, step, aside, begun, ends GT_ARGS)
-                 multiplies N copied lines by a part of a panel: sums set aside go on, if `begun`,
-                 and are set aside again, or handed out if it `ends`. Each step prefetches the line
-                 at `ahead`, which moves on by `step` bytes
+   NAME_copy(lines, b, line, k, depth, count, to GT_ARGS)
+                 copies `count` blocks of so many lines, a literal, of product b, from element k on
+   NAME_tile(lines, b, line, panel, left, right, depth, ahead, step, aside, begun, ends GT_ARGS)
+                 multiplies so many copied lines by a part of a panel: sums set aside go on, if
+                 `begun`, and are set aside again, or handed out if it `ends`. Each step prefetches
+                 the line at `ahead`, which moves on by `step` bytes
    GT_TAKES      if defined, NAME_take(right, depth, to GT_ARGS) makes of a part of a panel what
                  tiles read instead of it, at `to`, behind the sums, and returns it
    GT_SHAPE      rows of a segment, for tiles of a matrix unit; left out: there are none */
@@ -27,6 +26,26 @@
 /* Where the sums of a block and a panel are set aside: behind the copies. */
 #define GT_ASIDE(base, block, panel)                                                              \
     ((float *)((base) + (GT_CHUNK) * (GT_TALL) + ((panel) * (GT_CHUNK) + (block)) * (GT_SET)))
+
+#define GT_INSTANCE(lines, ...)                                                                   \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _copy##lines)(int64_t b, int64_t line, int64_t k,           \
+                                                    int64_t depth, int64_t count,                 \
+                                                    GT_COPY *restrict to GT_PARAMS)               \
+    {                                                                                             \
+        if (GT_OCCURS(lines, GT_LINES, GT_MR))                                                    \
+            GT_JOIN(GT_NAME, _copy)(lines, b, line, k, depth, count, to GT_ARGS);                 \
+    }                                                                                             \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##lines)(                                              \
+        int64_t b, int64_t line, int64_t panel, const GT_COPY *left, const GT_COPY *right,        \
+        int64_t depth, const char *ahead, int64_t step, float *aside, int begun,                  \
+        int ends GT_PARAMS)                                                                       \
+    {                                                                                             \
+        if (GT_OCCURS(lines, GT_LINES, GT_MR))                                                    \
+            GT_JOIN(GT_NAME, _tile)(lines, b, line, panel, left, right, depth, ahead, step,       \
+                                    aside, begun, ends GT_ARGS);                                  \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE, )
+#undef GT_INSTANCE
 
 /* Blocks c to next of product b by panels p to above: elements k to end of the depth, the copies
    first. Lines fall into balanced blocks, as in gemm_loop.h. */

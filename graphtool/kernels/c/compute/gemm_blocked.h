@@ -83,26 +83,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     GT_JOIN(GT_NAME, _hand)(tile, rows, b, m, panel GT_ARGS);
 }
 
-#define GT_INSTANCE(rows, ...)                                                                    \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _copy##rows)(int64_t b, int64_t m, int64_t k,               \
-                                                   int64_t depth, int64_t count,                  \
-                                                   float *restrict to GT_PARAMS)                  \
-    {                                                                                             \
-        if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
-            GT_JOIN(GT_NAME, _copy)(rows, b, m, k, depth, count, to GT_ARGS);                     \
-    }                                                                                             \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(                                               \
-        int64_t b, int64_t m, int64_t panel, const float *left, const float *right,               \
-        int64_t depth, const char *ahead, int64_t step, float *aside, int begun,                  \
-        int ends GT_PARAMS)                                                                       \
-    {                                                                                             \
-        if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
-            GT_JOIN(GT_NAME, _tile)(rows, b, m, panel, left, right, depth, ahead, step, aside,    \
-                                    begun, ends GT_ARGS);                                         \
-    }
-GT_UPTO(GT_MR, GT_INSTANCE, )
-#undef GT_INSTANCE
-
 #include "blocked_loop.h"
 
 #include "template_end.h"

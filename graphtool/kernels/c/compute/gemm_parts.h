@@ -180,24 +180,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
                                 panel GT_ARGS);
 }
 
-#define GT_INSTANCE(segments, ...)                                                                \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _copy##segments)(int64_t b, int64_t line, int64_t k,        \
-                                                       int64_t depth, int64_t count,              \
-                                                       uint16_t *to GT_PARAMS)                    \
-    {                                                                                             \
-        GT_JOIN(GT_NAME, _copy)(segments, b, line, k, depth, count, to GT_ARGS);                  \
-    }                                                                                             \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##segments)(                                           \
-        int64_t b, int64_t line, int64_t panel, const uint16_t *left, const uint16_t *right,      \
-        int64_t depth, const char *ahead, int64_t step, float *aside, int begun,                  \
-        int ends GT_PARAMS)                                                                       \
-    {                                                                                             \
-        GT_JOIN(GT_NAME, _tile)(segments, b, line, panel, left, right, depth, ahead, step, aside, \
-                                begun, ends GT_ARGS);                                             \
-    }
-GT_UPTO(GT_MR, GT_INSTANCE, )
-#undef GT_INSTANCE
-
 #include "blocked_loop.h"
 
 #include "template_end.h"
