@@ -80,7 +80,7 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
     "weights": ("weights {g} --from run/model.safetensors -o -",),
     "bench": ("bench build --seconds 0 --save base.json",),
     "profile": ("profile build --runs 1 --trace trace.json", "profile build --runs 1 --json"),
-    "tune": ("tune {g} -o {g}.tuning --budget 0.1s --seconds 0.01",),
+    "tune": ("tune {g} -o {g}.tuning --march x86-64-v3 --budget 0.1s --seconds 0.01",),
     "machine": ("machine --list",),
     "check": ("check {g} build", "check {g} {h} --divergence"),
     "debug": ("debug {g} --commands 'run; where; list; values; help'",
