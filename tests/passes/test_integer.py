@@ -116,3 +116,13 @@ def test_other_zero_points_of_channels_are_other_integers() -> None:
     want = interp.run(module, feed)["y"]
     np.testing.assert_array_equal(want, np.full((2, 3), 56))
     np.testing.assert_array_equal(interp.run(passes.run(module, "integer"), feed)["y"], want)
+
+
+@pytest.mark.parametrize("scale", [1e-45, 3e37])
+def test_scales_that_overflow_or_lose_digits_stay_floats(scale: float) -> None:
+    """The quotient of a product that overflowed is not what was multiplied."""
+    kind = TensorType(dtypes.uint8, (256,))
+    before = module((lambda q: quantised(real(q, scale), scale, 0), kind))
+    xs = {"x": np.arange(256, dtype=np.uint8)}
+    (want,), (got,) = interp.run(before, xs).values(), interp.run(passes.run(before), xs).values()
+    np.testing.assert_array_equal(got, want)

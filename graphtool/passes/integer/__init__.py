@@ -24,7 +24,7 @@ from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.rules import Rules, permitted
-from graphtool.passes.integer.dequantised import Real, dequantised, only, values
+from graphtool.passes.integer.dequantised import Real, dequantised, is_plain, only, values
 from graphtool.rewrite.engine import Journal, apply_rules, family_rule, stated
 from graphtool.rewrite.engine import readers as read_times
 from graphtool.rewrite.patterns import bindings, pattern
@@ -189,8 +189,8 @@ def _product_of(x: Any) -> tuple[Any, Any] | None:
         return None
     for chain in dequantising(node, x.builder.made_by):
         known, total = values(wrapped(x, chain.scale)), wrapped(x, chain.x)
-        if chain.zero is None and known is not None and total.dtype is dtypes.int32 and (
-                total.shape == x.shape):
+        if chain.zero is None and known is not None and is_plain(known) and (
+                total.dtype is dtypes.int32 and total.shape == x.shape):
             return total, known.astype(np.float32)
     return None
 
@@ -207,7 +207,7 @@ def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
     if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
         return None
     divisor = values(by)
-    if divisor is None or not np.isfinite(divisor).all() or not divisor.all():
+    if divisor is None or not is_plain(divisor) or not divisor.all():
         return None
     scale = divisor.astype(np.float64) if multiplies else (
         np.float32(1) / divisor.astype(np.float64))

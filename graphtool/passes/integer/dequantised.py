@@ -48,7 +48,8 @@ def dequantised(x: Any) -> Real | None:
     if node is None or x.dtype is not dtypes.float32:
         return None
     for chain in dequantising(node, x.builder.made_by):
-        if (steps := _steps(x, chain)) is not None:
+        scale = values(wrapped(x, chain.scale))
+        if (steps := _steps(x, chain)) is not None and (scale is None or is_plain(scale)):
             return Real(steps, wrapped(x, chain.scale))
     if Movement.JOINS in node.op.movement:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
@@ -119,6 +120,13 @@ def _whole(zero: Any) -> Any:
 def _positive(scale: Any) -> bool:
     known = values(scale)
     return known is not None and bool((known > 0).all())
+
+
+def is_plain(scale: Any) -> bool:
+    """Whether these numbers times an integer of 16 bits neither overflow in float32 nor lose
+    digits, as subnormal ones do."""
+    size, limits = np.abs(np.asarray(scale, np.float32)), np.finfo(np.float32)
+    return bool(((size == 0) | (size >= limits.tiny) & (size <= limits.max / 2**16)).all())
 
 
 def values(x: Any) -> Any:
