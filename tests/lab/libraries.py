@@ -23,7 +23,7 @@ from graphtool.symbolic import substitute
 from graphtool.target import Target, named
 from tests.compilers import run_compiler
 
-STATIC = ("run_state", "run_thread")  # what each program names alike
+STATIC = ("run_state", "run_thread", "arena_at", "weight_at")  # what each program names alike
 
 
 @dataclass
