@@ -8,7 +8,7 @@ to compute in place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from graphtool import ops as o
 from graphtool.analysis.evaluations import too_often
@@ -289,9 +289,7 @@ class Fuser:
     def for_product(self, node: Node, inside: set[Node]) -> bool:
         """Whether the node is a product or convolution, or computes elements for one in its
         loops."""
-        return Trait.CONTRACTION in node.op.traits or any(
-            self.for_product(r, inside) for r in self.readers.get(node.outputs[0], ())
-            if r in inside)
+        return any(Trait.CONTRACTION in n.op.traits for n in self.onwards(node, inside))
 
     def beside(self, maker: Node, inside: set[Node]) -> str:
         """The same for a value that is neither moved nor read through a window."""
@@ -313,16 +311,17 @@ class Fuser:
 
     def transposed(self, maker: Node, inside: set[Node]) -> bool:
         """Whether a member that is computed from this node moves the innermost axis."""
-        pending = [maker]
-        seen: set[Node] = set()
+        return any(transposes(n) for n in self.onwards(maker, inside))
+
+    def onwards(self, node: Node, inside: set[Node]) -> Iterator[Node]:
+        """The node, and the members that are computed from it, each once."""
+        pending, seen = [node], {node}
         while pending:
-            node = pending.pop()
-            if transposes(node):
-                return True
-            new = inside.intersection(self.readers.get(node.outputs[0], ())) - seen
+            here = pending.pop()
+            yield here
+            new = inside.intersection(self.readers.get(here.outputs[0], ())) - seen
             seen |= new
             pending += new
-        return False
 
     def trim(self, inside: set[Node], root: Node) -> None:
         """Remove movement at the group's edge: outside of the group it is a view and costs
