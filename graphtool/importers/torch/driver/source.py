@@ -84,7 +84,9 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     model = guarded(f"calling {attribute}()", lambda: _model(value), _TORCH)
     if not isinstance(model, (nn.Module, ExportedProgram)):
         raise InputError("GT1113", f"{source} is {type(model).__name__}, an nn.Module or a "
-                                   "function that returns one is expected")
+                                   "function that returns one is expected",
+                         hint="inputs come apart from the model: by --inputs, or from inputs() in "
+                              "the file" if isinstance(model, tuple) else "")
     if wanted:
         return Loaded(model, tuple(tensor(x) for x in sample(wanted)), {}, _names(wanted))
     return Loaded(model, *_inputs(module, place, model), [])
