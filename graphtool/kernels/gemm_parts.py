@@ -31,6 +31,7 @@ DEEP = 768  # of the depth at a time
 MOVING_DEEP = 512  # the same, if a panel is split too
 NEAR = 1024  # KB of split rows that stay in the second-level cache, and of sums that are set aside
 FEWEST = 32  # rows below which multiply-adds are faster, as the C knows too
+ENOUGH = 80  # rows from which on kept weights are worth half as many bytes again; 64 take as long
 FEW = 4  # blocks that go through panels together, where all of these stay near
 SPLIT, SPLIT_ACROSS = 0.5, 1.0  # cycles to split a number, in rows or across them
 FINISH = 300  # cycles to finish the sums of a block and a part of the depth
@@ -134,7 +135,7 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit, the weights are known and split, and so is the
     number of rows: another entry point may multiply few rows by the weights, as floats."""
     return [_plan(GEMM_PARTS, s, target, rules)] if (
-        plain(s) and s.fixed and not s.large and _fits(s, target)) else []
+        plain(s) and s.fixed and not s.large and s.m >= ENOUGH and _fits(s, target)) else []
 
 
 def moving_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
