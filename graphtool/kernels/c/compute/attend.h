@@ -328,11 +328,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t each = gt_each(threads, GT_PIECES);
-    if ((GT_HEADS) % threads) { /* a piece would pack keys and values that another packs too */
-        if (t % each) return;
-        t = (int)(t / each), threads = (int)(threads / each);
-    }
+    if (!gt_whole_heads(GT_HEADS, GT_PIECES, &t, &threads)) return;
     float *keys = GT_WORK(t);
     if ((GT_S) < 4) { /* packing would cost more than the products */
         const int64_t units = (GT_HEADS) / GT_TOGETHER * (GT_S);

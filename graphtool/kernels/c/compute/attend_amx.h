@@ -250,11 +250,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _block)(int64_t b, int64_t s, const uint16_t *
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t each = gt_each(threads, GT_PIECES);
-    if ((GT_HEADS) % threads) { /* a piece would pack keys and values that another packs too */
-        if (t % each) return;
-        t = (int)(t / each), threads = (int)(threads / each);
-    }
+    if (!gt_whole_heads(GT_HEADS, GT_PIECES, &t, &threads)) return;
     const int64_t blocks = gt_ceil_div(GT_S, GT_COLUMNS);
     const int64_t units = (GT_HEADS) * blocks, end = gt_part(units, t + 1, threads);
     uint16_t *keys = (uint16_t *)GT_WORK(t);

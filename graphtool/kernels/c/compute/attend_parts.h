@@ -301,11 +301,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _pack)(int64_t b, GT_JOIN(GT_NAME, _head) *head 
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t each = gt_each(threads, GT_PIECES);
-    if ((GT_HEADS) % threads) { /* a piece would pack keys and values that another packs too */
-        if (t % each) return;
-        t = (int)(t / each), threads = (int)(threads / each);
-    }
+    if (!gt_whole_heads(GT_HEADS, GT_PIECES, &t, &threads)) return;
     const int64_t blocks = gt_ceil_div(GT_S, GT_TALL);
     const int64_t keys = GT_STEPS(GT_T) * GT_PARTS_RUN * GT_PARTS; /* numbers for each element */
     const int64_t units = (GT_HEADS) * blocks, end = gt_part(units, t + 1, threads);

@@ -1,8 +1,21 @@
-/* What attend.h does to scores, whatever its macros: the softmax of a row. */
+/* What templates of attention do, whatever their macros: the softmax of a row, and the heads of a
+   thread. */
 #ifndef GT_SCORES_H
 #define GT_SCORES_H
 
 #include "nest.h"
+
+/* Where threads do not divide the heads evenly, a piece would pack keys and values that another one
+   packs too. Then threads take whole shares, not pieces of them: t and threads count these, and the
+   result is 0 for a thread that has none. */
+GT_INLINE int gt_whole_heads(int64_t heads, int64_t pieces, int *t, int *threads)
+{
+    const int64_t each = gt_each(*threads, pieces);
+    if (heads % *threads == 0) return 1;
+    if (*t % each) return 0;
+    *t = (int)(*t / each), *threads = (int)(*threads / each);
+    return 1;
+}
 
 /* The larger one; y if either is NaN: one instruction on x86, unlike gt_max_f32. */
 GT_INLINE float gt_above(float x, float y) { return x > y ? x : y; }
