@@ -20,7 +20,7 @@ from graphtool.api.code_additions import (
     add_target,
 )
 from graphtool.assume import Assumes
-from graphtool.compile.options import option
+from graphtool.compile.option import option
 from graphtool.dtypes import dtype
 from graphtool.emit.language import Language, Share, Steps, Workers
 from graphtool.errors import UsageError, listed, one_of

@@ -9,7 +9,8 @@ from typing import TypeVar
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.api.arguments import Array, Pathlike, checked, goal
 from graphtool.compile.build import build as build_unit
-from graphtool.compile.options import Build, takes
+from graphtool.compile.option import takes
+from graphtool.compile.options import Build
 from graphtool.compile.source import source_of
 from graphtool.compile.unit import unit_of
 from graphtool.emit.c import emit

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from graphtool.cli.group import line
-from graphtool.compile.options import Build, Importing, options_of, targets
+from graphtool.compile.option import options_of
+from graphtool.compile.options import Build, Importing, targets
 from graphtool.verbs import VERBS, Words, families
 
 _SEVERAL = {"--passes"}

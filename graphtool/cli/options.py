@@ -12,14 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool.compile.options import (
-    Build,
-    Choosing,
-    Importing,
-    LoweringOptions,
-    Option,
-    options_of,
-)
+from graphtool.compile.option import Option, options_of
+from graphtool.compile.options import Build, Choosing, Importing, LoweringOptions
 
 Verb = Callable[..., object]
 Graph = Annotated[str, typer.Argument(

@@ -10,8 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphtool.compile.option import given as options_given
 from graphtool.compile.options import Importing
-from graphtool.compile.options import given as options_given
 from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
 from graphtool.emit.numbers import given, passed
 from graphtool.emit.shares import has_phases, phased, pieces
-from graphtool.emit.statements import Statements, is_for_a_team, language_of_kernel
+from graphtool.emit.statements import Statements
+from graphtool.emit.teams import is_for_a_team, language_of_kernel
 from graphtool.emit.weights import ALIGN
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro

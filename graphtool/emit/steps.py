@@ -14,7 +14,7 @@ from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
 from graphtool.emit.numbers import passed
 from graphtool.emit.shares import only_runs, own_memory, phased, pieces
-from graphtool.emit.statements import is_for_a_team, language_of_kernel
+from graphtool.emit.teams import is_for_a_team, language_of_kernel
 from graphtool.emit.vectors import vectors
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS

@@ -46,7 +46,7 @@ from graphtool.passes.specialize import specialize
 from graphtool.passes.tabulate import tabulate
 from graphtool.passes.unroll import unroll
 from graphtool.plugins import broke
-from graphtool.rewrite.engine import Fired, Journal
+from graphtool.rewrite.journal import Fired, Journal
 
 
 @dataclass(frozen=True)

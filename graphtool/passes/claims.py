@@ -17,7 +17,7 @@ from graphtool.kernels.choice.alternatives import alternative
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import is_site, site
 from graphtool.kernels.record import serving
-from graphtool.rewrite.engine import Journal
+from graphtool.rewrite.journal import Journal
 
 
 def claims(name: str, journal: Journal) -> Iterator[Assumed]:

@@ -18,16 +18,8 @@ from graphtool.ir.replay import rebuild
 from graphtool.ir.trace import Builder
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.fold import fold
-from graphtool.rewrite.engine import (
-    Array,
-    Journal,
-    apply_rules,
-    array_of,
-    is_number,
-    producer,
-    rule,
-    stated,
-)
+from graphtool.rewrite.engine import Array, apply_rules, array_of, is_number, producer, rule, stated
+from graphtool.rewrite.journal import Journal
 from graphtool.rewrite.patterns import bindings, pattern
 
 

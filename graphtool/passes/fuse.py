@@ -17,7 +17,15 @@ from graphtool.ir.graph import Graph, Group, Node, Value, producers, readers_of
 from graphtool.kernels.record import sums
 from graphtool.passes.cse import widens
 from graphtool.passes.light import computed_again
-from graphtool.passes.reading import moves_freely, repeats, trailing, transposes
+from graphtool.passes.reading import (
+    joins_columns,
+    moves_freely,
+    repeats,
+    trailing,
+    transposes,
+    widens_integers,
+    writes_by_indices,
+)
 
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
 ROWS = 80  # the greatest number of nodes that are computed on a template's finished rows
@@ -223,7 +231,7 @@ class Fuser:
         loops would compute too often is left out, and what it needs."""
         apart = self.not_for_indices(root)
         inside = self.grown(root, apart)
-        while not _writes_by_indices(root) and (dear := too_often(inside, root)) is not None:
+        while not writes_by_indices(root) and (dear := too_often(inside, root)) is not None:
             apart.add(dear)
             inside = self.grown(root, apart)
         if len(inside) > 1:
@@ -234,7 +242,7 @@ class Fuser:
     def not_for_indices(self, root: Node) -> set[Node]:
         """The producers of a scatter's operands other than its indices, and of what it overwrites:
         they have kernels of their own."""
-        if not _writes_by_indices(root):
+        if not writes_by_indices(root):
             return set()
         indexing = root.op.indexing
         assert indexing is not None
@@ -271,25 +279,21 @@ class Fuser:
             return "" if moves_freely(maker) else (
                 "a group cannot contain a general reshape: reading through it needs divisions for "
                 "each element")
-        if self.for_product(reader, inside) and _widens_integers(maker):
+        product = any(Trait.CONTRACTION in n.op.traits for n in self.onwards(reader, inside))
+        if product and widens_integers(maker):
             return ""
-        if Trait.WINDOWED in reader.op.traits or self.for_product(reader, inside):
+        if product or Trait.WINDOWED in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
-        if _writes_by_indices(reader):
+        if writes_by_indices(reader):
             return "" if Trait.ELEMENTWISE in maker.op.traits else (
                 f"{reader.op.name} computes only elementwise values in place")
-        if _joins_columns(maker, reader):
+        if joins_columns(maker, reader):
             return ""
         if reader.op.category == "memory" or reader.op.indexing is not None:
             return "" if Trait.ELEMENTWISE in maker.op.traits and not repeats(v, reader) else (
                 f"{reader.op.name} reads elements several times, or reads a value that is not "
                 f"elementwise")
         return self.beside(maker, inside)
-
-    def for_product(self, node: Node, inside: set[Node]) -> bool:
-        """Whether the node is a product or convolution, or computes elements for one in its
-        loops."""
-        return any(Trait.CONTRACTION in n.op.traits for n in self.onwards(node, inside))
 
     def beside(self, maker: Node, inside: set[Node]) -> str:
         """The same for a value that is neither moved nor read through a window."""
@@ -338,31 +342,7 @@ class Fuser:
                     changed = True
 
 
-def _writes_by_indices(node: Node) -> bool:
-    return node.op.indexing is not None and node.op.lowering is Lowering.STATEMENTS
-
-
-def _widens_integers(node: Node) -> bool:
-    """Whether the node costs a loop next to nothing and would be stored in more bytes than what it
-    reads: it widens whole numbers, or takes a zero point from them."""
-    x, *others = node.inputs
-    if not isinstance(x, Value) or not node.outputs[0].type.dtype.is_integer:
-        return False
-    if Trait.CONVERTS in node.op.traits:
-        return x.type.dtype.is_integer and x.type.dtype.bytes < node.outputs[0].type.dtype.bytes
-    return node.op is o.sub and not isinstance(others[0], Value)
-
-
-def _joins_columns(maker: Node, reader: Node) -> bool:
-    """Whether it joins the columns of the reader's indices, of which each is read by itself."""
-    indexing = reader.op.indexing
-    return indexing is not None and maker.outputs[0] is reader.inputs[indexing.indices] and (
-        Movement.JOINS in maker.op.movement and maker.attrs["axis"] % maker.outputs[0].type.rank
-        == maker.outputs[0].type.rank - 1) and all(
-        isinstance(x, Value) and x.type.shape[-1] == 1 for x in maker.inputs)
-
-
 def _roots_nest(node: Node) -> bool:
-    if _writes_by_indices(node):
+    if writes_by_indices(node):
         return True
     return node.op.lower is not None and len(node.outputs) == 1 and bool(node.op.traits & _ROOTS)

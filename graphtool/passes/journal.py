@@ -17,7 +17,7 @@ from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, names_of
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import attr_text, literal_text, shown_attrs
 from graphtool.passes import PassReport
-from graphtool.rewrite.engine import Fired
+from graphtool.rewrite.journal import Fired
 
 
 class Event(msgspec.Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool import ops as o
-from graphtool.ir.facets import Movement
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.symbolic import known, product
@@ -44,3 +44,28 @@ def moves_freely(node: Node) -> bool:
     before, after = x.type.shape, node.outputs[0].type.shape
     return all(sum(d != 1 for d in before[xs]) <= 1
                for xs, _ in reshape_blocks(before, after))
+
+
+def writes_by_indices(node: Node) -> bool:
+    """Whether its loops store elements at places that indices name."""
+    return node.op.indexing is not None and node.op.lowering is Lowering.STATEMENTS
+
+
+def widens_integers(node: Node) -> bool:
+    """Whether the node costs a loop next to nothing and would be stored in more bytes than what it
+    reads: it widens whole numbers, or takes a zero point from them."""
+    x, *others = node.inputs
+    if not isinstance(x, Value) or not node.outputs[0].type.dtype.is_integer:
+        return False
+    if Trait.CONVERTS in node.op.traits:
+        return x.type.dtype.is_integer and x.type.dtype.bytes < node.outputs[0].type.dtype.bytes
+    return node.op is o.sub and not isinstance(others[0], Value)
+
+
+def joins_columns(maker: Node, reader: Node) -> bool:
+    """Whether it joins the columns of the reader's indices, of which each is read by itself."""
+    indexing = reader.op.indexing
+    return indexing is not None and maker.outputs[0] is reader.inputs[indexing.indices] and (
+        Movement.JOINS in maker.op.movement and maker.attrs["axis"] % maker.outputs[0].type.rank
+        == maker.outputs[0].type.rank - 1) and all(
+        isinstance(x, Value) and x.type.shape[-1] == 1 for x in maker.inputs)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from graphtool.ir.graph import Graph
 from graphtool.kernels.choice.rules import Rules, permitted
-from graphtool.rewrite.engine import Journal, apply_rules
+from graphtool.rewrite.engine import apply_rules
+from graphtool.rewrite.journal import Journal
 from graphtool.rewrite.rules import RULES
 
 

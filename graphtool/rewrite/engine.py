@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.assume import EXACT, Assumed, Assumes, Needs, Soundness, several
+from graphtool.assume import EXACT, Assumes, Needs, Soundness, several
 from graphtool.assume.tiers import Tier, reaches, recorded
 from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Weight
@@ -42,6 +42,7 @@ from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.text import expression
 from graphtool.ir.trace import Builder, Tracer, infer
 from graphtool.plugins import broke
+from graphtool.rewrite.journal import Fired, Journal
 from graphtool.rewrite.patterns import MATCHED, Applied, Env, Look, match_node, pattern
 
 Array = np.ndarray[Any, Any]
@@ -112,38 +113,6 @@ def family_rule(*roots: Op | str, needs: Needs = (), may: Needs = (), tier: Tier
 def with_trait(trait: Trait) -> tuple[Op, ...]:
     """The ops that have a trait, for `family_rule`."""
     return tuple(op for op in OPS.values() if trait in op.traits)
-
-
-@dataclass(frozen=True)
-class Fired:
-    """One rule that fired: the values it matched and the value it made, by their hints.
-
-    In a journal with texts, `was` and `became` are the expressions, and `where` is the key of the
-    place in the module's table of locations. `why` is the reason for what it needs."""
-
-    rule: str
-    needs: tuple[Soundness, ...]
-    matched: tuple[str, ...]
-    produced: str
-    why: str = ""
-    where: str = ""
-    was: str = ""
-    became: str = ""
-    tier: Tier = "tested"
-
-
-class Journal(list[Fired]):
-    """The rules that fired, in order. With a `limit`, rules decline once so many have fired; the
-    rule and value of `without` decline always. With `texts`, expressions are recorded too. What
-    passes without rules assume is in `assumed`, by the function or kernel that assumes it. Rules
-    below the tier `proofs` decline too; `left_out` has those that would have fired."""
-
-    def __init__(self, limit: int | None = None, without: tuple[str, str] | None = None,
-                 texts: bool = False, proofs: Tier = "tested") -> None:
-        super().__init__()
-        self.limit, self.without, self.texts, self.proofs = limit, without, texts, proofs
-        self.assumed: list[Assumed] = []
-        self.left_out: dict[str, None] = {}
 
 
 # ---- what a right side may ask about its operands ----------------------------------------------

@@ -18,7 +18,7 @@ from graphtool.ir.bind import uniquely_named
 from graphtool.ir.graph import Module
 from graphtool.passes.arguments import PassCall
 from graphtool.report.findings import Finding, Outcome, outcome
-from graphtool.rewrite.engine import Fired, Journal
+from graphtool.rewrite.journal import Fired, Journal
 from graphtool.verify.compare import Difference, compare, worst
 
 Array = np.ndarray[Any, Any]

@@ -14,6 +14,7 @@ from typer.main import get_command
 
 import graphtool
 from graphtool.cli.app import app
+from graphtool.compile.option import given, options_of
 from graphtool.compile.options import (
     ENTRIES,
     KINDS,
@@ -22,8 +23,6 @@ from graphtool.compile.options import (
     PROGRAM,
     TRAINING,
     Build,
-    given,
-    options_of,
     refuse,
 )
 from graphtool.compile.source import Source

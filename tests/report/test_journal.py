@@ -15,7 +15,8 @@ from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
 from graphtool.passes.journal import PassEvents, read_journal, write_journal
-from graphtool.rewrite.engine import Journal, rule
+from graphtool.rewrite.engine import rule
+from graphtool.rewrite.journal import Journal
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines
 from tests.cli.conftest import SAMPLES, Cli, gt  # noqa: F401  (a fixture)

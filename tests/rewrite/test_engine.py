@@ -13,7 +13,8 @@ import pytest
 from graphtool import ops as o
 from graphtool.assume import Assumes, Assumption, Needs, Soundness, allowed
 from graphtool.errors import InternalError
-from graphtool.rewrite.engine import Journal, Rule, apply_rules, rule
+from graphtool.rewrite.engine import Rule, apply_rules, rule
+from graphtool.rewrite.journal import Journal
 from tests.passes.pass_samples import module, values
 
 F = "f32[3,4]"

@@ -25,8 +25,9 @@ from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.integer.dequantised import Real, dequantised, is_plain, only, values
-from graphtool.rewrite.engine import Journal, apply_rules, family_rule, stated
+from graphtool.rewrite.engine import apply_rules, family_rule, stated
 from graphtool.rewrite.engine import readers as read_times
+from graphtool.rewrite.journal import Journal
 from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import Dim, product
 

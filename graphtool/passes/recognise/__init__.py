@@ -16,7 +16,8 @@ from graphtool.ir.op import Op
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.ops.common import broadcast_shapes
 from graphtool.passes.recognise import attention
-from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, rule, stated
+from graphtool.rewrite.engine import Rule, apply_rules, array_of, rule, stated
+from graphtool.rewrite.journal import Journal
 from graphtool.rewrite.patterns import unrounded
 
 

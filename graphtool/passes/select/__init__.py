@@ -35,7 +35,7 @@ from graphtool.passes.select.product import matmul, packed
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
 from graphtool.passes.select.shared_roundings import rounded_windows, shared_roundings
 from graphtool.passes.select.sums_in_two_steps import long_sum, row_sums
-from graphtool.rewrite.engine import Journal
+from graphtool.rewrite.journal import Journal
 from graphtool.target import Target, named
 
 Selector = Callable[[Goal, Node, Sequence[Any]], Sequence[Any] | None]

@@ -20,7 +20,8 @@ from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
 from graphtool.ir.trace import Builder
 from graphtool.loops.ir import Apply, Const, Index
 from graphtool.loops.pull import Names, Pull, apply, index, iterator
-from graphtool.rewrite.engine import Journal, Rule, apply_rules
+from graphtool.rewrite.engine import Rule, apply_rules
+from graphtool.rewrite.journal import Journal
 from graphtool.symbolic import known, symbol_of, symbols
 from tests.lab.proofs.terms import READ, Reading, Terms, Unsupported, same
 

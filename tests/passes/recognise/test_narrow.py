@@ -10,7 +10,8 @@ from graphtool.dtypes import DType, float16, float32
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
 from graphtool.passes.recognise import RULES
-from graphtool.rewrite.engine import Journal, apply_rules
+from graphtool.rewrite.engine import apply_rules
+from graphtool.rewrite.journal import Journal
 
 
 @pytest.mark.parametrize(("dtype", "numerics", "found"), [
