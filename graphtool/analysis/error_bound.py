@@ -149,8 +149,7 @@ def _contraction(node: Node, xs: Operands, p: Precision) -> Enclosure:
     real = [np.maximum(np.abs(v.lo), np.abs(v.hi)) for v in (a, b)]
     err = of(real[0], b.err) + of(a.err, real[1] + b.err)
     most = of(a.most, b.most)
-    terms = int(np.prod(b.lo.shape[1:])) if node.op is o.conv else (
-        a.lo.shape[-2 if node.attrs["transpose_a"] else -1])
+    terms = int(of(np.ones_like(a.lo), np.ones_like(b.lo)).max(initial=0))
     return enclosed(centre - radius - _slack(most), centre + radius + _slack(most),
                     err + _slack(err) + p.sums(terms, most))
 
