@@ -111,8 +111,8 @@ class Choosing:
     precision: Precision = option(
         "default", "--precision", words=partial(get_args, Precision),
         help="strict: the same bits on any machine, with any compiler and number of threads. "
-        "default. high: products in tf32 on a GPU. fast: products in bfloat16 where the CPU has "
-        "them.")
+        "default. high: products in tf32 on a GPU, in two bfloat16 parts on the matrix unit of a "
+        "CPU. fast: products in bfloat16 where the CPU has them.")
     kernels: Kernels = option(
         "generated", "--kernels", words=partial(get_args, Kernels),
         help="generated: graphtool's own. blas: a CBLAS library for large products. auto: "
