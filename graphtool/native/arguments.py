@@ -12,6 +12,7 @@ import numpy as np
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed, near
 from graphtool.io.manifest_rows import PortRow
+from graphtool.native import memory_map
 
 if TYPE_CHECKING:
     from graphtool.symbolic import Dim
@@ -111,7 +112,7 @@ def given_results(wanted: Sequence[Result], out: Mapping[str, Array]) -> dict[st
     for name, shape, kind in wanted:
         r = out.get(name)
         if r is None:
-            r = np.empty(shape, kind)
+            r = memory_map.result(shape, kind)
         elif type(r) is not np.ndarray or r.shape != shape or r.dtype != kind or not (
                 r.flags.carray):
             raise InputError("GT2216", f"out[{name!r}] must be a writable contiguous {kind} array "

@@ -152,7 +152,7 @@ class Model:
         if arrays is None:
             arrays = self._checked(s, inputs)
         if out is None:
-            results = {name: np.empty(shape, kind) for name, shape, kind in s.results}
+            results = {name: memory_map.result(shape, kind) for name, shape, kind in s.results}
         else:
             results = given_results(s.results, out)
         if self.manifest.donations:

@@ -22,6 +22,15 @@ def test_room_is_as_large_as_asked_for(size: int) -> None:
     assert size < memory_map.HUGE or int(room.ctypes.data) % memory_map.HUGE == 0
 
 
+@pytest.mark.parametrize("kind", ["bool", "float32", "int64"])
+def test_a_large_result_begins_with_a_line_of_the_cache(kind: str) -> None:
+    for shape in ((), (0, 3), (3,), (257, 129, 3)):
+        y = memory_map.result(shape, np.dtype(kind))
+        y[...] = 1
+        assert (y.shape, y.dtype, y.flags.carray) == (shape, np.dtype(kind), True)
+    assert int(y.ctypes.data) % memory_map.ALIGN == 0 and (y == 1).all()
+
+
 def test_a_refusal_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         monkeypatch.setattr(mmap, "MADV_HUGEPAGE", 12345)  # no such advice

@@ -11,11 +11,13 @@
                 vector-aligned, count is the literal GT_CHUNK but at the end of a row
 
    Shares need no barrier among themselves. Lines are read and written whole, so strides that fall
-   on one set of the cache do no harm. */
+   on one set of the cache do no harm. Blocks go along axis A for 1 KB before the next chunk, and
+   fetch the line after each that they read, as the next block reads it. */
 #include "square.h"
 #include "template_begin.h"
 
 #define GT_CHUNK (4 * GT_LANES)
+#define GT_NEAR 256 /* elements of 1 KB */
 #ifdef GT_PAIRS
 #define GT_NUMBER uint16_t
 #define GT_NUMBERS 2 /* numbers of an element */
@@ -40,7 +42,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(int64_t p, int64_t a, int64_t height, in
         for (int64_t j = 0; j < width; j += GT_LANES) {
             /* to the left of column 0 lies what no row uses: such a chunk is the row's end */
             const int64_t at = gt_min(j, width - GT_LANES);
-            gt_transpose_square(x + at * (GT_XB), GT_XB, tile + at, GT_CHUNK);
+            const float *from = x + at * (GT_XB);
+            gt_transpose_square(from, GT_XB, tile + at, GT_CHUNK);
+            GT_UNROLL for (int i = 0; i < GT_LANES; i++)
+                __builtin_prefetch(from + i * (GT_XB) + 2 * GT_LANES - 1);
         }
     }
     for (int64_t i = 0; i < height; i++) {
@@ -54,13 +59,15 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(int64_t p, int64_t a, int64_t height, in
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
-    /* A unit is one chunk of a block of rows. Chunks go inside, so that threads write apart. */
+    /* A unit is one chunk of a block of rows; a group of blocks takes chunk after chunk. */
     const int64_t blocks = gt_ceil_div(GT_A, GT_LANES), chunks = gt_ceil_div(GT_B, GT_CHUNK);
-    const int64_t units = (GT_PLANES) * blocks * chunks;
+    const int64_t units = (GT_PLANES) * blocks * chunks, most = GT_NEAR / GT_LANES;
     const int64_t end = gt_part(units, t + 1, threads);
     for (int64_t u = gt_part(units, t, threads); u < end; u++) {
-        const int64_t p = u / (blocks * chunks), a = u / chunks % blocks * GT_LANES;
-        const int64_t b = u % chunks * GT_CHUNK;
+        const int64_t p = u / (blocks * chunks), in_plane = u % (blocks * chunks);
+        const int64_t group = in_plane / (most * chunks), at = in_plane % (most * chunks);
+        const int64_t near = gt_min(most, blocks - group * most);
+        const int64_t a = (group * most + at % near) * GT_LANES, b = at / near * GT_CHUNK;
         GT_JOIN(GT_NAME, _block)
         (p, a, gt_min(GT_LANES, (GT_A)-a), b, gt_min(GT_CHUNK, (GT_B)-b) GT_ARGS);
     }
