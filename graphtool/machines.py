@@ -147,7 +147,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text("utf-8")
     except OSError:
         return ""
 
@@ -185,7 +185,7 @@ def _apple() -> str:
     import subprocess
     try:
         done = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True,
-                              text=True, timeout=10)
+                              encoding="utf-8", timeout=10)
     except (OSError, subprocess.SubprocessError):
         return ""
     return " ".join(done.stdout.split()[:2])
@@ -218,7 +218,8 @@ def caches() -> tuple[int, int, int]:
     sizes = [0, 0, 0]
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:
-            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
+            kind, level, size = ((index / f).read_text("utf-8").strip()
+                                 for f in ("type", "level", "size"))
         except OSError:
             continue
         if kind != "Instruction" and level in ("1", "2", "3") and size[:-1].isdigit():

@@ -154,7 +154,7 @@ def _any_installed() -> bool:
 def _entry_points(folder: Path) -> Iterator[str]:
     for kind in ("*.dist-info", "*.egg-info"):
         for file in folder.glob(f"{kind}/entry_points.txt"):
-            yield file.read_text(errors="replace")
+            yield file.read_text("utf-8", "replace")
 
 
 def _load(name: str, source: str, run: Callable[[], object]) -> PlugIn:

@@ -23,6 +23,9 @@ ONLY = {  # who alone may import a package
     "torch": ("importers/torch", "integrations/torch_compile.py",
               "integrations/torch_backend.py"),
     "jax": ("importers/stablehlo/capture.py",),
+    "fcntl": ("io/host.py",),  # what not every system has
+    "resource": ("io/host.py",),
+    "mmap": ("io/host.py", "native/memory_map.py"),
     "typer": ("cli",),
     "rich": ("cli",),
 }

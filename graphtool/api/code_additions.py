@@ -96,7 +96,7 @@ def _add_header(text: Path, whose: str) -> None:
     if not text.is_file():
         raise UsageError("GT3106", f"there is no {text.name} for {whose}",
                          hint=f"put {text.name} next to the plug-in")
-    headers.ADDED[text.name] = text.read_text()
+    headers.ADDED[text.name] = text.read_text("utf-8")
     added("header", text.name, partial(headers.ADDED.pop, text.name))
 
 

@@ -78,6 +78,7 @@ def _written(unit: LibraryUnit, how: Any, folder: Path, examples: Any) -> Sequen
     from graphtool.compile.build import emit
     from graphtool.native import board
     emit(unit, folder, how)
-    (folder / "board.c").write_text(board.program("digits", [x.tobytes() for x in examples]))
+    program = board.program("digits", [x.tobytes() for x in examples])
+    (folder / "board.c").write_bytes(program.encode())
     terminal.lines([f"emit     the C of the model, and board.c, which runs it: {folder}"])
     return sorted(p.name for p in folder.glob("*.c") if p.name != "digits_example.c")

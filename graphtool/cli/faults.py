@@ -142,15 +142,15 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
     import tempfile
     try:
         folder = Path(tempfile.mkdtemp(prefix="graphtool-crash-"))
-        (folder / "argv.json").write_text(json.dumps(list(argv)) + "\n")
-        (folder / "versions.json").write_text(json.dumps(versions(), indent=1) + "\n")
-        (folder / "traceback.txt").write_text(escaping.visible("".join(
-            traceback.format_exception(error))))
+        (folder / "argv.json").write_bytes((json.dumps(list(argv)) + "\n").encode())
+        (folder / "versions.json").write_bytes((json.dumps(versions(), indent=1) + "\n").encode())
+        (folder / "traceback.txt").write_bytes(escaping.visible("".join(
+            traceback.format_exception(error))).encode())
         builds = _copy_inputs(argv, folder)
         lines = [*_model(error, folder), *(f"{name}/: the build, with its C and an example"
                                            for name in builds)] or [
             "no C: the error came before a graph was read, or after it was done with"]
-        (folder / "README.txt").write_text(escaping.visible(_readme(argv, error, lines)))
+        (folder / "README.txt").write_bytes(escaping.visible(_readme(argv, error, lines)).encode())
     except OSError as fault:
         return f"\n  help: no reproducer could be written: {fault}"
     return "".join(f"\n  help: {line}" for line in (

@@ -177,7 +177,7 @@ def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Com
            key: str) -> None:
     """All files of a build directory; the manifest, which lists the others, last."""
     for file, text in texts.files.items():
-        (work / file).write_text(text)
+        (work / file).write_bytes(text.encode())
     offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
     if how.single:
         _fold(work, texts.name)
@@ -197,11 +197,12 @@ def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Com
 
 def _fold(work: Path, name: str) -> None:
     """Put one NAME.c and one NAME.h in the place of the C files and headers in `work`."""
-    texts = {p.name: p.read_text() for p in sorted(work.iterdir()) if p.suffix in (".c", ".h")}
+    texts = {p.name: p.read_text("utf-8") for p in sorted(work.iterdir())
+             if p.suffix in (".c", ".h")}
     for file in texts:
         (work / file).unlink()
     for file, text in single(name, texts).items():
-        (work / file).write_text(text)
+        (work / file).write_bytes(text.encode())
 
 
 def _key(texts: Texts, common: Compiler, special: Mapping[str, Compiler], how: Build) -> str:

@@ -61,13 +61,13 @@ class WeightsSide:
         for part in self.parts:
             path = work / f"{part.symbol}.c"
             if self.mode == "embed":
-                path.write_text(incbin(part, side.name, offset, digest(side)))
+                path.write_bytes(incbin(part, side.name, offset, digest(side)).encode())
                 continue
             with side.open("rb") as data:
                 data.seek(offset + part.start)
                 read = data.read(part.end - part.start)
-            path.write_text(definition(part, self._type(part), read) if self.typed else
-                            array(part, read))
+            path.write_bytes((definition(part, self._type(part), read) if self.typed else
+                            array(part, read)).encode())
         if self.mode != "file" and not (self.mode == "embed" and self.parts):
             side.unlink()
         return offset

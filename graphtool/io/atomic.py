@@ -1,6 +1,6 @@
 """Files that appear whole or not at all, and locks that end with the process that holds them.
 
-The next writer deletes what a killed one left. Some systems have no such locks (no fcntl, some
+The next writer deletes what a killed one left. Some systems have no such locks (Windows, some
 network drives). There nobody waits, and nothing is deleted that may belong to a running process.
 """
 
@@ -11,27 +11,23 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from graphtool.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+from graphtool.io import host
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """A context that only one writer of this folder can be in at a time."""
-    fd = _opened(path)
+    fd = host.opened(path)
     if fd is None:
         yield
         return
     try:
-        _lock(fd, wait=True)
+        host.lock(fd, wait=True)
         yield
     finally:
         os.close(fd)
@@ -39,38 +35,19 @@ def locked(path: Path) -> Iterator[None]:
 
 def claim(fd: int) -> bool:
     """Lock what was just made; False if a sweeper has come first and deletes it."""
-    if fcntl is None:
-        return True
-    return _lock(fd, wait=False) is not False and os.fstat(fd).st_nlink > 0
+    return host.lock(fd, wait=False) is not False and os.fstat(fd).st_nlink > 0
 
 
 @contextmanager
-def abandoned(path: Path) -> Iterator[bool]:
-    """Whether the process that made this file or directory is gone; nobody claims it meanwhile."""
-    fd = _opened(path)
+def abandoned(path: Path) -> Iterator[bool | None]:
+    """Whether the process that made this file or directory is gone; None where it cannot be known.
+    Nobody claims it meanwhile."""
+    fd = host.opened(path)
     try:
-        yield fd is not None and _lock(fd, wait=False) is True
+        yield None if fd is None else host.lock(fd, wait=False)
     finally:
         if fd is not None:
             os.close(fd)
-
-
-def _opened(path: Path) -> int | None:
-    try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW) if fcntl is not None else None
-    except OSError:
-        return None
-
-
-def _lock(fd: int, wait: bool) -> bool | None:
-    """Whether the lock was free; None where it cannot be known."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        return True
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
 
 
 _OPEN = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
@@ -112,10 +89,7 @@ def _atomic(path: Path) -> Iterator[BinaryIO]:
         fd, temp = _part(path)
         with os.fdopen(fd, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(fd)
-            os.fchmod(fd, 0o666 & ~_umask())
-            os.replace(temp, path)  # still open: its lock says that the writer lives
+            host.put_in_place(file, temp, path)  # still locked: the writer lives
         temp = None
     finally:
         if temp is not None and os.path.exists(temp):
@@ -160,19 +134,3 @@ def _parts(path: Path) -> list[str]:
                 if n.endswith(PART) and n.startswith(start) and len(n) == length]
     except OSError:  # the folder may be written, not listed
         return []
-
-
-def settle(folder: Path) -> None:
-    """Flush the names in a folder to disk before anything is written later."""
-    with suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

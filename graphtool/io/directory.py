@@ -13,11 +13,8 @@ directories; the next writer takes the second step.
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -26,31 +23,8 @@ from pathlib import Path
 
 from graphtool.errors import InputError
 from graphtool.io import files
-from graphtool.io.atomic import PART, abandoned, claim, locked, settle, sweep, writing
-
-_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of Linux; RENAME_SWAP of macOS is 2 too
-
-
-def exchange(a: Path, b: Path) -> bool:
-    """Exchange two directories atomically; False where the system or the drive cannot.
-
-    Raises OSError for anything else, such as a missing path.
-    """
-    names = os.fsencode(a), os.fsencode(b)
-    library = ctypes.CDLL(None, use_errno=True)
-    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
-        failed = library.renamex_np(*names, ctypes.c_uint(_EXCHANGE))
-    elif hasattr(library, "renameat2"):
-        failed = library.renameat2(_HERE, names[0], _HERE, names[1], ctypes.c_uint(_EXCHANGE))
-    else:
-        return False
-    if not failed:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV):
-        return False
-    raise OSError(code, os.strerror(code), str(a), None, str(b))
-
+from graphtool.io.atomic import PART, abandoned, claim, locked, sweep, writing
+from graphtool.io.host import exchange, flush, opened, settle
 
 TRIES = 100  # attempts to rename: another build of the directory may rename in between
 _OLD = ".old"  # the end of an earlier directory's name while the new one takes its place
@@ -87,11 +61,12 @@ class replacing:
         while True:
             self.work = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=PART,
                                               dir=self.path.parent))
-            with suppress(FileNotFoundError):
-                self.held = os.open(self.work, os.O_RDONLY)
-                if claim(self.held):
-                    return
-                os.close(self.held)
+            self.held = opened(self.work)
+            if self.held is None and not self.work.exists():
+                continue  # swept by another
+            if self.held is None or claim(self.held):
+                return
+            os.close(self.held)
 
     def fault(self, error: OSError) -> InputError:
         """An InputError GT0330 that names the directory and the reason given by the system."""
@@ -108,7 +83,8 @@ class replacing:
                     error = failed
             shutil.rmtree(self.work, ignore_errors=True)  # of before, or after a failure
         finally:
-            os.close(self.held)
+            if self.held is not None:
+                os.close(self.held)
         if isinstance(error, OSError):
             raise self.fault(error) from error
 
@@ -117,8 +93,7 @@ class replacing:
         for folder, _, names in os.walk(self.work, topdown=False):
             for path in (Path(folder, name) for name in names):
                 if path.is_file() and not path.is_symlink():
-                    with path.open("rb") as file:
-                        os.fsync(file.fileno())
+                    flush(path)
             settle(Path(folder))
 
     def rename(self) -> None:
@@ -180,10 +155,10 @@ def recover(path: Path) -> None:
             if len(name) == length and name.startswith(f".{path.name}.") and name.endswith(_OLD):
                 left = path.with_name(name)
                 with abandoned(left) as dead:
-                    if dead and path.exists():
-                        shutil.rmtree(left, ignore_errors=True)
+                    if not path.exists() and dead is not False:
+                        left.rename(path)  # without locks too: a living writer tries again
                     elif dead:
-                        left.rename(path)
+                        shutil.rmtree(left, ignore_errors=True)
 
 
 _BESIDE = ".beside"  # the end of the second directory's name: .NAME.XXXXXXXX.beside

@@ -18,7 +18,8 @@ from typing import BinaryIO
 
 from graphtool.errors import InputError
 from graphtool.io import files, weights
-from graphtool.io.atomic import PART, atomic, is_stream, locked, settle, sweep, writing
+from graphtool.io.atomic import PART, atomic, is_stream, locked, sweep, writing
+from graphtool.io.host import settle
 from graphtool.io.weights import Weight
 
 DOCUMENTS = (".graph.json", ".program.json", ".gt")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import mmap
 import re
 import struct
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ import numpy as np
 
 from graphtool.dtypes import BY_SAFETENSORS, DType, as_array, dtype, of_numpy, string
 from graphtool.errors import InputError
+from graphtool.io import host
 
 Array = np.ndarray[Any, Any]
 ALIGN = 64
@@ -210,13 +210,12 @@ def load(path: Path) -> Mapping[str, Weight]:
     Raises InputError GT0320 for a truncated or foreign file.
     """
     try:
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = host.contents(path)
     except (OSError, ValueError) as error:
         raise InputError("GT0320", f"cannot read the weights file: {error}",
                          where=str(path)) from error
     try:
-        return _parse(memoryview(mapped), path)
+        return _parse(mapped, path)
     except (ValueError, KeyError, TypeError, struct.error, AttributeError, OverflowError,
             RecursionError, InputError) as error:
         raise InputError("GT0320", f"not a weights file of graphtool, or cut short: {error}",

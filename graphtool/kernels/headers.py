@@ -46,7 +46,7 @@ def text(name: str) -> str | None:
 def _own_text(name: str) -> str | None:
     root = resources.files("graphtool.kernels") / "c"
     path = next((root / part / name for part in FOLDERS if (root / part / name).is_file()), None)
-    return None if path is None else path.read_text()
+    return None if path is None else path.read_text("utf-8")
 
 
 def template_end() -> str:

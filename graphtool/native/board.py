@@ -55,14 +55,15 @@ def run(folder: Path, sources: Sequence[str], target: str) -> str:
     command = [row.cross, *row.flags[0], *FLAGS, *sources, str(FILES / "start.c"),
                "-T", str(FILES / "board.ld"), "-nostartfiles", "--specs=nosys.specs", "-lm",
                "-Wl,--gc-sections", "-o", "board.elf"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise CompilerError("GT2121", f"{row.cross} failed", where=done.stderr[-2000:])
     try:
         ran = subprocess.run(
             [EMULATOR, "-M", EMULATED[target], "-nographic", "-monitor", "none", "-serial", "none",
              "-icount", "shift=0", "-semihosting-config", "enable=on,target=native", "-kernel",
-             str(folder / "board.elf")], capture_output=True, text=True, timeout=LIMIT, check=False)
+             str(folder / "board.elf")], capture_output=True, encoding="utf-8", timeout=LIMIT,
+            check=False)
     except subprocess.TimeoutExpired as error:
         raise CompilerError("GT2123", f"{EMULATOR} took more than {LIMIT} s") from error
     text = ran.stdout + ran.stderr

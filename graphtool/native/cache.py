@@ -18,6 +18,7 @@ from pathlib import Path
 
 from graphtool.errors import InputError
 from graphtool.io import files
+from graphtool.io.host import cache_folder
 
 SUM = 32  # bytes of sha256 that an entry begins with
 LIMIT = 512 << 20  # bytes that `prune` leaves
@@ -25,7 +26,7 @@ LIMIT = 512 << 20  # bytes that `prune` leaves
 
 def directory() -> Path:
     """The cache's directory, created if necessary; a private one if that cannot be written."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphtool"
+    base = cache_folder() / "graphtool"
     try:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.chmod(base, 0o700)

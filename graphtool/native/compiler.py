@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from graphtool.errors import CompilerError
-from graphtool.io import release
+from graphtool.io import host, release
 from graphtool.machines import cpu_flags
 from graphtool.native import cache
 from graphtool.native.probes import TEXT, supports, version_of
-from graphtool.native.systems import LINUX, System, system_of
+from graphtool.native.systems import LINUX, WINDOWS, System, here, system_of
 from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file
@@ -88,7 +87,7 @@ class Compiler:
         """The object of a C file, from the cache where its text and flags were seen before."""
         target = source.with_suffix(".o")
         h = hashlib.sha256()
-        for part in (source.name, source.read_text(), headers, *self.identity):
+        for part in (source.name, source.read_text("utf-8"), headers, *self.identity):
             h.update(part.encode() + b"\0")
         if not cache.get(h.hexdigest(), target):
             here = (f"-fdebug-prefix-map={source.parent}=.",) if DEBUG in self.flags else ()
@@ -193,7 +192,7 @@ def find(cc: str | None, target: Target, *, threads: bool = True, mpi: bool = Fa
         cc = cc or target.cross
     for command in candidates(cc) if cc or not mpi else mpi_candidates():
         version = version_of(command)
-        if version is None:
+        if version is None or not _as_gcc(command):
             continue
         if mpi and not supports(command, "-DGT_MPI"):
             raise _no_mpi(f"{' '.join(command)} finds no <mpi.h>, or not its library")
@@ -222,6 +221,11 @@ def find(cc: str | None, target: Target, *, threads: bool = True, mpi: bool = Fa
                         f"install gcc or clang, or {install}")
 
 
+def _as_gcc(command: tuple[str, ...]) -> bool:
+    """Whether a compiler takes the flags of gcc; one of Windows may take those of MSVC alone."""
+    return here() is not WINDOWS or supports(command, "-lm")
+
+
 def mpi_candidates() -> Iterator[tuple[str, ...]]:
     """mpicc of the path, and mpicc of a package beside this Python."""
     for folder in (None, str(Path(sys.executable).parent)):
@@ -239,7 +243,7 @@ def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
     ar."""
     if "cc" in command[1:]:  # `zig cc`, `python -m ziglang cc`
         return (*command[:command.index("cc", 1)], "ar")
-    prefix, dash, tool = command[0].rpartition("-")
+    prefix, dash, tool = command[0].removesuffix(".exe").rpartition("-")
     cross = f"{prefix}-ar"
     return (cross,) if dash and tool in ("gcc", "cc", "clang") and shutil.which(cross) else ("ar",)
 
@@ -296,7 +300,7 @@ def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
 def _words(command: str, where: str) -> tuple[str, ...]:
     """The words of a command as a shell reads them."""
     try:
-        words = tuple(shlex.split(command))
+        words = tuple(host.words(command))
     except ValueError as error:
         raise CompilerError("GT2127", f"cannot read the command {command!r}: {error}", where=where,
                             hint="quote it as for a shell: --cc 'zig cc -target x86_64-linux-musl'"

@@ -130,7 +130,7 @@ def compile_images(source: Path, images: Iterable[Image], types: str, jobs: int 
     Raises CompilerError GT2121, GT2131.
     """
     compiler, work = find(), source.parent
-    texts = {p.name: p.read_text() for p in sorted([*work.glob("*.h"), source])}
+    texts = {p.name: p.read_text("utf-8") for p in sorted([*work.glob("*.h"), source])}
 
     def image(row: Image) -> None:
         file, arch, text, _ = row

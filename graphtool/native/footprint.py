@@ -70,7 +70,7 @@ def footprint(texts: Mapping[str, str], compiler: Compiler, start: str,
     with TemporaryDirectory(prefix="graphtool-size-") as folder:
         work = Path(folder)
         for name, text in texts.items():
-            (work / name).write_text(text)
+            (work / name).write_bytes(text.encode())
         for name in sorted(set(texts) - set(leave)):
             if not name.endswith(".c"):
                 continue
@@ -85,7 +85,7 @@ def footprint(texts: Mapping[str, str], compiler: Compiler, start: str,
             data += obj.data + obj.zeros
             functions |= obj.functions
             written = work / f"{name[:-2]}.ci"
-            graphs += [written.read_text(errors="replace")] if written.is_file() else []
+            graphs += [written.read_text("utf-8", "replace")] if written.is_file() else []
     stack = deepest(read_calls(graphs), start) if graphs else Stack(
         None, why=f"{compiler.command[0]} writes no graph of calls: gcc does, from version 10 on")
     return Footprint(code if read else None, constants, data, functions, stack)

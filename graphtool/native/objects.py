@@ -35,7 +35,7 @@ def compile_all(work: Path, name: str, sides: Sequence[str], programs: Sequence[
     data = (*(f"{p}_images.c" for p in programs), *(f"{s}_weights" for s in sides))
     programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
     units = sorted(p for p in work.glob("*.c") if p.name not in programs_of_their_own)
-    headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
+    headers = "".join(p.read_text("utf-8") for p in sorted(work.glob("*.h")))
 
     def compiled(p: Path) -> Path:
         if p.name.startswith(data):
@@ -76,7 +76,7 @@ def library_of(name: str, system: System, *, static: bool) -> str:
 def _included_bytes(source: Path) -> int:
     """The bytes of the headers that a C file includes by itself, each as often as it does: that of
     a template once for each kernel."""
-    named = re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE)
+    named = re.findall(r'^#include "(.+)"', source.read_text("utf-8"), re.MULTILINE)
     return sum(h.stat().st_size for n in named if (h := source.parent / n).exists())
 
 

@@ -6,6 +6,7 @@ A compiler that names its target links for the system in that name, any other fo
 from __future__ import annotations
 
 import platform
+import re
 from dataclasses import dataclass
 
 
@@ -53,8 +54,8 @@ def here() -> System:
 
 
 def system_of(command: tuple[str, ...]) -> System:
-    """The system that a compiler's command links for."""
-    named = [word for word in command if "-" in word.strip("-")]
+    """The system that a compiler's command links for. A folder's name says nothing of it."""
+    named = [name for word in command if "-" in (name := re.split(r"[\\/]", word)[-1]).strip("-")]
     for system in SYSTEMS.values():
         if any(word in text for word in system.words for text in named):
             return system

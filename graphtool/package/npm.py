@@ -173,9 +173,9 @@ def wasm(s: Subject, known: Sequence[WebFunction]) -> bytes:
                *(f"-Wl,--export={f}" for f in (*exported, "aligned_alloc", "free"))]
     with tempfile.TemporaryDirectory(prefix="graphtool-wasm-") as folder:
         for file, text in files.items():
-            (Path(folder) / file).write_text(text)
+            (Path(folder) / file).write_bytes(text.encode())
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+            done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8",
                                   errors="replace", timeout=TIMEOUT)
         except subprocess.TimeoutExpired as error:
             raise CompilerError("GT2123", f"zig took more than {TIMEOUT} s") from error

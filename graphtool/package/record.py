@@ -64,7 +64,7 @@ class Subject:
     def headers(self) -> list[Path]:
         """The public headers: NAME.h, and those of entry points and of functions of training."""
         known = [self.header]
-        for name in re.findall(r'#include "(\w+\.h)"', self.header.read_text()):
+        for name in re.findall(r'#include "(\w+\.h)"', self.header.read_text("utf-8")):
             known += [self.folder / name] if (self.folder / name).is_file() else []
         return known
 

@@ -31,7 +31,7 @@ def sources(subject: Subject) -> dict[str, str]:
 
 def _spelled(path: Path) -> str:
     """The text of a C file; weights that an assembler would include become an array."""
-    text = path.read_text()
+    text = path.read_text("utf-8")
     match = _INCBIN.search(text)
     if match is None:
         return text

@@ -207,7 +207,7 @@ def _cpp(s: Subject) -> str:
     """The text of NAME.hpp."""
     known = functions(s, _TAKEN)
     opened = {macro for header in s.headers
-              for macro in re.findall(r"#define (\w+)\(dims\)", header.read_text())}
+              for macro in re.findall(r"#define (\w+)\(dims\)", header.read_text("utf-8"))}
     return _CPP.format(
         name=s.name, upper=s.name.upper(), first=known[0].word,
         types="".join(map(_structs, known)),

@@ -146,7 +146,7 @@ def kept_journal(build_dir: Path) -> list[Event]:
 
 def c_texts(build_dir: Path, m: Manifest) -> dict[str, str]:
     """The C files of a build, as far as they are still there, by name."""
-    return {n: (build_dir / n).read_text(errors="replace") for n in m.files
+    return {n: (build_dir / n).read_text("utf-8", "replace") for n in m.files
             if n.endswith(".c") and (build_dir / n).is_file()}
 
 

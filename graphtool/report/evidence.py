@@ -83,7 +83,7 @@ def evidence(folder: Path, name: str) -> Evidence:
         for path in (*folder.glob("*.c"), *folder.glob("*.h")):
             shutil.copy(path, work)
         for file, text in files.items():
-            (work / file).write_text(text)
+            (work / file).write_bytes(text.encode())
         return Evidence(rows, list(_coverage(work, name)),
                         [*_replications(work, name), *_boards(work, name)], files)
 
@@ -98,7 +98,7 @@ def _coverage(work: Path, name: str) -> Iterator[Coverage]:
                    cwd=work, check=True, capture_output=True)
     subprocess.run([work / "covered" / "run"], cwd=work, check=False, capture_output=True)
     done = subprocess.run(["gcov", "-b", f"covered/run-{name}_kernels0.gcda"], cwd=work,
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, encoding="utf-8", check=False)
     for file, lines, of, branches, taken in _COVERED.findall(done.stdout):
         if file.startswith(name):
             yield Coverage(file, int(of), float(lines), int(branches or 0), float(taken or 100))
@@ -110,10 +110,11 @@ def _replications(work: Path, name: str) -> Iterator[Replication]:
         for level in LEVELS:
             sources = sorted(p.name for p in work.glob("*.c"))
             made = subprocess.run([compiler, *FLAGS, level, *sources, "-lm", "-o", "tests"],
-                                  cwd=work, capture_output=True, text=True, check=False)
+                                  cwd=work, capture_output=True, encoding="utf-8", check=False)
             if made.returncode:
                 raise CompilerError("GT2121", f"{compiler} failed", where=made.stderr[-2000:])
-            ran = subprocess.run([work / "tests"], capture_output=True, text=True, check=False)
+            ran = subprocess.run([work / "tests"], capture_output=True, encoding="utf-8",
+                                 check=False)
             found = re.findall(r": (\d+) differences", ran.stdout)
             yield Replication(f"{compiler} {level}", made.stderr.count("warning:"),
                               sum(map(int, found)))
@@ -122,10 +123,10 @@ def _replications(work: Path, name: str) -> Iterator[Replication]:
 def _boards(work: Path, name: str) -> Iterator[Replication]:
     """The tests on each board that can be emulated here."""
     (work / f"{name}_test_main.c").unlink()
-    (work / "board_main.c").write_text(
-        f"#include <stdint.h>\nvoid board_write(const char *text);\nint32_t {name}_test(void);\n"
+    (work / "board_main.c").write_bytes(
+        (f"#include <stdint.h>\nvoid board_write(const char *text);\nint32_t {name}_test(void);\n"
         f'int main(void)\n{{\n    board_write({name}_test() == 0 ? "equal\\n" : "differ\\n");\n'
-        "    return 0;\n}\n")
+        "    return 0;\n}\n").encode())
     for target in board.EMULATED:
         if not board.missing(target):
             sources = sorted(p.name for p in work.glob("*.c"))

@@ -47,7 +47,7 @@ def loops(compiler: Compiler, folder: Path) -> ctypes.CDLL:
     """The loops, compiled in `folder` with the flags of the compiler."""
     source, headers = folder / "gt_rates.c", used_headers([SOURCE])
     for name, text in {source.name: SOURCE, **headers}.items():
-        (folder / name).write_text(text)
+        (folder / name).write_bytes(text.encode())
     library = compiler.compile(source, "".join(headers.values()))
     compiler.link([library], folder / "gt_rates.so")
     return ctypes.CDLL(str(folder / "gt_rates.so"))

@@ -124,7 +124,7 @@ def _profiled(build_dir: Path, entry: str | None) -> Manifest:
     if manifest.levels:
         raise InputError("GT2226", "this build holds several versions of the model",
                          where=str(build_dir), hint="build it with one of them: --march x86-64-v3")
-    if not driver.is_file() or "GT_PROFILED(" not in driver.read_text():
+    if not driver.is_file() or "GT_PROFILED(" not in driver.read_text("utf-8"):
         raise InputError("GT2219", "this build has no places for clocks", where=str(build_dir),
                          hint="build it again with this version")
     return manifest
@@ -143,7 +143,7 @@ def _compile(work: Path, m: Manifest) -> Compiler:
     compiler = replace(compiler, flags=(
         *compiler.flags, *(f for f in m.flags if f.startswith("-DGT_LANES="))))
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
-    headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
+    headers = "".join(p.read_text("utf-8") for p in sorted(work.glob("*.h")))
     objects = []
     name = entry_base(m)
     programs = (f"{name}_main.c", f"{name}_example.c")
@@ -201,7 +201,7 @@ def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
     """The file:line at which each kernel of the program is defined."""
     out = {}
     for path in sorted(build_dir.glob(f"{name}_kernels*.c*")):
-        for n, line in enumerate(path.read_text().splitlines(), 1):
+        for n, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             match = re.match(rf"(?:GT_KERNEL )?void {name}_(k\d+)\(", line)
             if match:
                 out[match[1]] = f"{path.name}:{n}"

@@ -139,7 +139,7 @@ def cut_log(path: Path, step: int, epoch: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text("utf-8").splitlines():
         row = re.fullmatch(r"\{.*\}", line) and json.loads(line)
         if row and (row["step"] < step if "step" in row else row["epoch"] < epoch):
             kept.append(line + "\n")

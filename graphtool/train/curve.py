@@ -14,7 +14,7 @@ Point = tuple[float, float]
 
 def draw(log: Path) -> str:
     """The SVG text of a log.jsonl; without one, as before the first step, there are no points."""
-    lines = log.read_text().splitlines() if log.exists() else []
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
     rows = [json.loads(line) for line in lines]
     steps = [(float(r["step"]), float(r["loss"])) for r in rows if "step" in r]
     epochs = [r for r in rows if "step" not in r]

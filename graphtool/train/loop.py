@@ -235,7 +235,7 @@ class Trainer:
         self.lines.append(json.dumps({k: files.tagged_float(v) if isinstance(v, float) else v
                                       for k, v in row.items()}) + "\n")
         if self.plan.run is not None:
-            with (self.plan.run / "log.jsonl").open("a") as file:
+            with (self.plan.run / "log.jsonl").open("a", encoding="utf-8") as file:
                 file.write(self.lines.pop())
 
     def save(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Iterator
@@ -26,17 +27,27 @@ def deadline(seconds: int, what: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not seconds:
         yield
         return
+    late = threading.Event()
 
-    def late(*_: Any) -> None:
-        raise InputError("GT3045", f"{what} did not finish: it took more than {seconds} seconds",
-                         hint="if that is meant: --limit seconds=NUMBER")
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    def interrupt() -> None:
+        late.set()
+        _thread.interrupt_main()
+
+    def interrupted(number: int, frame: Any) -> None:
+        if late.is_set():
+            raise InputError("GT3045", f"{what} did not finish: it took more than {seconds} "
+                                       "seconds", hint="if that is meant: --limit seconds=NUMBER")
+        if callable(before):
+            before(number, frame)
+    timer, before = threading.Timer(seconds, interrupt), signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, interrupted)
     try:
+        timer.start()
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def check_sizes(module: Module, limits: Limits) -> None:

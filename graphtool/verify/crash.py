@@ -218,5 +218,5 @@ def _sources(program: Program, stores: Sequence[Mapping[str, Weight]], folder: P
     texts, weights = emit(named), weights_of(named, stores[0])
     (target_folder := folder / SOURCES).mkdir()
     for name, text in texts.items():
-        (target_folder / name).write_text(text)
+        (target_folder / name).write_bytes(text.encode())
     WeightsSide("model", weights).write(target_folder)

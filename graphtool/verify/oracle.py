@@ -2,14 +2,14 @@
 
 It reads requests from stdin and answers on stdout. Each message is its length in 8 bytes, then a
 letter and a body: `N` the names of the inputs and outputs, `A` arrays as an .npz, `E` an error.
-`verify.apart` is the other end. Memory is limited, so that a model can end this process only.
+`verify.apart` is the other end. Memory is limited where the system can, so that a model can end
+this process only.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from graphtool.dtypes import as_strings, string
-from graphtool.io import npz
+from graphtool.io import host, npz
 
 Array = np.ndarray[Any, Any]
 _OWN = 2 << 30  # what the runtime takes for itself
@@ -41,7 +41,7 @@ def read_message(source: BinaryIO) -> tuple[bytes, bytes] | None:
 
 def main(path: str, most: int) -> None:
     """Serve a model until stdin ends."""
-    resource.setrlimit(resource.RLIMIT_DATA, (most + _OWN, most + _OWN))
+    host.limit_memory(most + _OWN)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the runtime prints is no answer
     try:

@@ -103,7 +103,7 @@ def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes:
         for name, part in parts.items():
             for file, text in emit(part.program).items():
                 if file != f"{name}_example.c":
-                    (work / file).write_text(text)
+                    (work / file).write_bytes(text.encode())
             WeightsSide(name, part.held).write(work)
             rows = list(zip(part.program.outputs, part.expected.values(), strict=True))
             tables[name] = [_row(port.name, port.dtype.short, x, atol, rtol) for port, x in rows]
@@ -112,10 +112,10 @@ def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes:
                 (work / f"{name}{i}.bin").write_bytes(held_as.tobytes())
         for i, x in enumerate(given):
             (work / f"input{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
-        (work / "repro.c").write_text(program_text(
+        (work / "repro.c").write_bytes(program_text(
             {n: [sizes[by_author(s.name)] for s in p.program.dims] for n, p in parts.items()},
-            given, tables))
-        (work / "Makefile").write_text(makefile(flags))
+            given, tables).encode())
+        (work / "Makefile").write_bytes(makefile(flags).encode())
     return Repro(str(out), len(tables.get("steps", ())), len(tables["model"]), f"make -C {out}")
 
 

@@ -31,7 +31,7 @@ def settings() -> dict[str, str]:
 def git(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A run of git. Raises UsageError GT3131 if there is no git."""
     try:
-        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True,
+        return subprocess.run(["git", *words], cwd=folder, capture_output=True, encoding="utf-8",
                               check=False)
     except FileNotFoundError as error:
         raise UsageError("GT3131", "there is no git here", hint="install it, or add it to the "

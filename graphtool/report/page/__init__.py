@@ -34,7 +34,8 @@ def need_view() -> None:
 def page(title: str, sections: Sequence[dict[str, Any]]) -> str:
     """The page's HTML. A section is what `sections.section_of` makes of an artifact."""
     files = resources(__name__)
-    parts = {name: files.joinpath(name).read_text() for name in ("page.html", "page.css", *SCRIPTS)}
+    parts = {name: files.joinpath(name).read_text("utf-8")
+             for name in ("page.html", "page.css", *SCRIPTS)}
     data = json.dumps({"title": title, "sections": list(sections)}, separators=(",", ":"),
                       ensure_ascii=False)
     script = "".join(_dense(parts[name]) for name in SCRIPTS)
