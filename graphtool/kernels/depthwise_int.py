@@ -9,6 +9,8 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels import depthwise
+from graphtool.kernels.choice.sites import BLOCK
+from graphtool.kernels.conv_int import KIND, integers_of
 from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_block, image, image_area, over_pixels, seen,
     space, window, windows_of)
@@ -16,10 +18,11 @@ from graphtool.kernels.kit import (
     Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, MacroValue, Numbers,
     Plan, Record, Rows, Rules, Target, TensorType, Use, ceildiv, exact, group_of, literals, need,
     product, register, sizes, target_op, wrapped)
+from graphtool.kernels.packing.integers import GROUP
 from graphtool.ops.costs import per_tap
 
-MACROS = (*literals(BH="rows of the register block", BW="the greatest number of pixels in a row "
-                                                        "of it"),
+MACROS = (*KIND, *literals(BH="rows of the register block",
+                           BW="the greatest number of pixels in a row of it"),
           *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW)
 
 
@@ -35,8 +38,10 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     fits_block(t)
     t.need(high == 1 or t.get("DH") == 1, "a dilation of 1 where a block has several rows")
     yield Rows((n, oh, ow, c))
-    yield image_area(t, c, dtypes.uint8)
-    yield Area("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4), None, (), dtypes.int8)
+    left, right = integers_of(t)
+    yield image_area(t, c, left)
+    quads = -(-((high - 1) * sh + kh) // GROUP[right])
+    yield Area("W", (quads, high, kw, c, GROUP[right]), None, (), right)
 
 
 def teams(macros: Mapping[str, Any], _: int) -> Dim:
@@ -50,11 +55,19 @@ def lower(use: Use) -> Lowered:
     x, w, a = use.view(0), use.view(1), use.node.attrs
     high, size = w.shape[1], a["window"]
     assert isinstance(high, int)
-    width = depthwise.ON_DEVICE if use.target.devices else 7
-    macros: dict[str, MacroValue] = {"BH": high, "BW": width, **image(use), "C": x.shape[3],
-                                     **window(size, a)}
+    macros: dict[str, MacroValue] = {
+        "PAIRS": w.dtype is dtypes.int16, "BH": high, "BW": _width(use.target, high, size[1]),
+        **image(use), "C": x.shape[3], **window(size, a)}
     return over_pixels(use, "depthwise_int", macros,
                        product(use.out.type.shape) * product(size) * 2)
+
+
+def _width(target: Target, high: int, kw: int) -> int:
+    """Pixels of a row of a register block: with the filters of a column for each row, an element
+    and a product, the sums fit the registers."""
+    if target.devices:
+        return depthwise.ON_DEVICE
+    return max(1, min(BLOCK, (target.registers - 2) // high - kw))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -75,9 +88,9 @@ def _infer(x: TensorType, w: TensorType, *, window: tuple[int, int],
 def _decompose(x: Any, w: Any, *, window: Any, strides: Any, dilation: Any,
                plan: Plan | None = None) -> Any:
     """The filters as they are packed for the first row of a block."""
-    (kh, kw), (quads, _, _, c, _) = window, w.shape
-    first = o.slice(exact(w), start=(0,) * 5, limit=(quads, 1, kw, c, 4), strides=(1,) * 5)
-    rows = o.reshape(o.transpose(first, perm=(3, 1, 0, 4, 2)), shape=(c, 1, quads * 4, kw))
+    (kh, kw), (quads, _, _, c, group) = window, w.shape
+    first = o.slice(exact(w), start=(0,) * 5, limit=(quads, 1, kw, c, group), strides=(1,) * 5)
+    rows = o.reshape(o.transpose(first, perm=(3, 1, 0, 4, 2)), shape=(c, 1, quads * group, kw))
     plain = o.slice(rows, start=(0,) * 4, limit=(c, 1, kh, kw), strides=(1,) * 4)
     return wrapped(o.conv(exact(x), plain, strides=strides, rhs_dilation=dilation, groups=c,
                           channels_last=True))
@@ -99,7 +112,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution node; four rows of its filters are adjacent."""
+    """The convolution node; the rows of its filters that one lane sums are adjacent."""
     packed = o.pack_int_depthwise(w, high=chosen.plan.get("high", 1), stride=strides[0])
     return chosen.emit(OP, x, packed, window=w.shape[2:], strides=strides,
                        dilation=dilation)

@@ -62,6 +62,17 @@ def _small(name: str, title: str, flags: Flags, cc: str, *, dsp: bool = False,
                   bandwidth=(0.4, 0.4, 0.4, 0.2), **facts)
 
 
+def _wasm(name: str, title: str, *flags: str, **facts: Any) -> Target:
+    """A row of WebAssembly, with one thread if it does not say otherwise.
+
+    A product takes a register before it is added, and V8 keeps some of the 16 for itself: with 6
+    rows accumulators are spilled, and ResNet-8 takes 14 % longer (measured 2026-11-27, Node 20).
+    Floats and pairs of integers are both multiplied and added by two instructions.
+    """
+    return Target(name, title, 4, 4, 2, system="wasi", registers=12, pair=(1, 1), flags=(flags,),
+                  machines=("wasm32",), cross=_zig("wasm32-wasi"), **{"threaded": False} | facts)
+
+
 _NEON: dict[str, Any] = {"registers": 32, "machines": ("aarch64", "arm64"),
                          "dot8_by": frozenset({"asimddp", "i8mm"})}
 _ARM, _RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
@@ -95,14 +106,9 @@ for _row in (
          flags=spelled("x86-64-v2"), cross=_zig("x86_64-windows-gnu")),
     Target("aarch64-macos", "macOS on Apple's processors", 4, 12, 2, system="darwin",
            cross=_zig("aarch64-macos"), **_NEON),
-    # a product takes a register before it is added, and V8 keeps some of the 16 for itself: with 6
-    # rows accumulators are spilled, and ResNet-8 takes 14 % longer (measured 2026-11-27, Node 20)
-    Target("wasm32", "WebAssembly with vectors of 128 bits", 4, 4, 2, system="wasi", registers=12,
-           flags=(("-msimd128",),), machines=("wasm32",), cross=_zig("wasm32-wasi"),
-           threaded=False),
-    Target("wasm32-threads", "WebAssembly whose threads are a page's workers", 4, 4, 2,
-           system="wasi", registers=12, flags=(("-msimd128", "-matomics", "-mbulk-memory"),),
-           machines=("wasm32",), cross=_zig("wasm32-wasi"), meet=1.0),
+    _wasm("wasm32", "WebAssembly with vectors of 128 bits", "-msimd128"),
+    _wasm("wasm32-threads", "WebAssembly whose threads are a page's workers", "-msimd128",
+          "-matomics", "-mbulk-memory", threaded=True, meet=1.0),
     _small("cortex-m0plus", "Arm Cortex-M0+, without floating point",
            ("-mcpu=cortex-m0plus", "-mthumb"), _ARM, soft=40.0, mhz=48),
     _small("cortex-m4", "Arm Cortex-M4 and M33, with DSP and float32",

@@ -234,7 +234,8 @@ def conv_amx(x: Any) -> Any:
 
 
 def depthwise_int(x: Any) -> Any:
-    w = packed("pack_int_depthwise", data((5, 1, 3, 2), np.int8), high=2, stride=2)(x)
+    kind = np.int8 if x.dtype is dtypes.uint8 else np.int16
+    w = packed("pack_int_depthwise", data((5, 1, 3, 2), kind), high=2, stride=2)(x)
     return finished(o.depthwise_int(x, w, window=(3, 2), strides=(2, 1)))
 
 
@@ -348,7 +349,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "depthwise_bytes": [(depthwise_bytes, ("u8[2,7,6,5]",))],
     "depthwise_grad": [(depthwise_grad, ("f32[2,9,12,21]", "f32[2,4,5,21]")),
                        (depthwise_grad, ("bf16[2,9,12,5]", "bf16[2,4,5,5]"))],
-    "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
+    "depthwise_int": [(depthwise_int, (f"{kind}[2,9,6,5]",)) for kind in ("u8", "i16")],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",)),
                  (gemm_amx, ("f16[19,70]",))],
     "gemm_amx_blocked": [(gemm_amx_blocked, ("bf16[19,70]",)),

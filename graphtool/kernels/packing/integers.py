@@ -100,28 +100,25 @@ register(Op("pack_int_conv", _pack_conv_infer, _pack_conv_eval, category="memory
                 "sum that one instruction adds are adjacent"))
 
 
-# ---- pack_int_depthwise: [C, 1, KH, KW] → [Q, high, KW, C, 4] -----------------------------------
-
-def _quads(kh: Dim, high: int, stride: int) -> Dim:
-    return ceildiv((high - 1) * stride + kh, 4)
+# ---- pack_int_depthwise: [C, 1, KH, KW] → [Q, high, KW, C, G] -----------------------------------
 
 
 def _pack_depthwise_infer(w: TensorType, *, high: int, stride: int) -> TensorType:
-    need(w.rank == 4 and w.shape[1] == 1 and w.dtype is dtypes.int8,
-         f"the filters must be i8, got {w}")
-    c, _, kh, kw = w.shape
-    return TensorType(w.dtype, (_quads(kh, high, stride), high, kw, c, 4))
+    need(w.rank == 4 and w.shape[1] == 1 and w.dtype in GROUP,
+         f"the filters must be i8 or i16, got {w}")
+    (c, _, kh, kw), group = w.shape, GROUP[w.dtype]
+    return TensorType(w.dtype, (ceildiv((high - 1) * stride + kh, group), high, kw, c, group))
 
 
 def _pack_depthwise_eval(w: Array, *, high: int, stride: int) -> Array:
-    c, _, kh, kw = w.shape
-    rows = -(-((high - 1) * stride + kh) // 4) * 4
+    (c, _, kh, kw), group = w.shape, GROUP[dtypes.of_numpy(w.dtype)]
+    rows = -(-((high - 1) * stride + kh) // group) * group
     out = np.zeros((rows, high, kw, c), w.dtype)
     for h in range(high):
         out[h * stride:h * stride + kh, h] = w[:, 0].transpose(1, 2, 0)
-    return np.ascontiguousarray(out.reshape(-1, 4, high, kw, c).transpose(0, 2, 3, 4, 1))
+    return np.ascontiguousarray(out.reshape(-1, group, high, kw, c).transpose(0, 2, 3, 4, 1))
 
 
 register(Op("pack_int_depthwise", _pack_depthwise_infer, _pack_depthwise_eval, category="memory",
-            doc="integer weights of one filter for each channel; four rows of a filter are "
-                "adjacent, for `high` rows of results"))
+            doc="integer weights of one filter for each channel; rows of a filter that one "
+                "instruction adds are adjacent, for `high` rows of results"))

@@ -139,7 +139,7 @@ class _Image:
         is_byte = zero is None or within(zero, self.x.q.dtype.low, self.x.q.dtype.high)
         if self.target.dot8 and within(self.w, -128, 127) and is_byte:
             return unsigned(self.x)
-        if not is_small(self.x) or not (self.exact_in_floats() if self.depthwise else within(
+        if not is_small(self.x) or not (self.exact_in_floats() if self.in_floats() else within(
                 self.w, -32767, 32767)):
             return None
         wide = o.cast(self.x.q, dtype=dtypes.int16)
@@ -151,7 +151,8 @@ class _Image:
     def sums(self, x: Any, zero: Any) -> Any:
         """The convolution of the padded x."""
         if x.dtype is dtypes.int16:
-            return self.by_floats(x) if self.depthwise else self.kernel(x, self.w.astype(np.int16))
+            return self.by_floats(x) if self.in_floats() else self.kernel(
+                x, self.w.astype(np.int16))
         total = self.kernel(x, self.w.astype(np.int8))
         sums = self.w.astype(np.int64).sum((1, 2, 3))
         return None if total is None else less(total, zero, sums)
@@ -171,6 +172,10 @@ class _Image:
         spread = o.pad(x.q, lo=lo, hi=hi, interior=gaps, value=0.0)
         return o.select(constant(x.q, inside.astype(np.bool_)), spread, edge)
 
+    def in_floats(self) -> bool:
+        """Whether floats filter each channel as fast as pairs of 16 bits do."""
+        return self.depthwise and self.target.pair[0] > 1
+
     def exact_in_floats(self) -> bool:
         """Whether float32 holds the sums of so few products exactly."""
         return 255 * int(np.abs(self.w.astype(np.int64)).sum((1, 2, 3)).max(initial=0)) < 1 << 24
@@ -184,7 +189,7 @@ class _Image:
 
     def kernel(self, x: Any, w: Array) -> Any:
         """The convolution of the padded x with filters of the type that x needs."""
-        if self.depthwise and w.dtype == np.int8 and w.shape[1] == 1:
+        if self.depthwise:
             return self.filtered(x, constant(x, w), w, self.groups)
         if self.groups == 1 and x.shape[1:3] == w.shape[2:] and self.dilation == (1, 1):
             rows = np.ascontiguousarray(w.transpose(2, 3, 1, 0)).reshape(-1, w.shape[0])

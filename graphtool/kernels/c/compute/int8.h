@@ -13,6 +13,8 @@
 #include <arm_neon.h>
 #elif defined __ARM_FEATURE_SIMD32
 #include <arm_acle.h>
+#elif defined __wasm_simd128__
+#include <wasm_simd128.h>
 #endif
 
 #if GT_LANES > 1
@@ -33,6 +35,8 @@ GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
     return sum + (gt_vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #elif defined __SSE2__ && GT_LANES == 4
     return sum + (gt_vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#elif defined __wasm_simd128__ && GT_LANES == 4
+    return sum + (gt_vi)wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b);
 #elif defined __ARM_FEATURE_SIMD32 && GT_LANES == 1
     return __smlad(a, b, sum);
 #else
@@ -55,7 +59,7 @@ GT_INLINE gt_vi gt_dot_quad(gt_vi sum, gt_vi a, gt_vi b)
     const int32x4_t part = vdotq_s32((int32x4_t)sum, near, (int8x16_t)b);
     return (gt_vi)vdotq_s32(vdotq_s32(part, vdupq_n_s8(64), (int8x16_t)b), vdupq_n_s8(64),
                             (int8x16_t)b);
-#elif (defined __SSE2__ || defined __AVX2__) && GT_LANES > 1
+#elif (defined __SSE2__ || defined __AVX2__ || defined __wasm_simd128__) && GT_LANES > 1
     /* the even bytes and the odd ones, each as halves */
     const gt_vq even = (gt_vq)a & 255, odd = (gt_vq)((gt_vuq)a >> 8);
     sum = gt_dot_pair(sum, (gt_vi)even, (gt_vi)((gt_vq)((gt_vuq)b << 8) >> 8));
@@ -89,6 +93,8 @@ GT_INLINE gt_vi gt_dot_low(gt_vi sum, gt_vi a, gt_vi b)
     return sum + (gt_vi)_mm_madd_epi16(pairs, _mm_set1_epi16(1));
 #elif defined __ARM_FEATURE_DOTPROD && GT_LANES == 4
     return (gt_vi)vdotq_s32((int32x4_t)sum, (int8x16_t)a, (int8x16_t)b);
+#elif defined __wasm_relaxed_simd__ && GT_LANES == 4
+    return (gt_vi)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)b, (v128_t)a, (v128_t)sum);
 #else
     return gt_dot_quad(sum, a, b);
 #endif

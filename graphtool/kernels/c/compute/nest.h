@@ -9,7 +9,13 @@
 /* The loop pragmas are OpenMP's; a compiler without it vectorises what it can by itself. */
 #if defined(_OPENMP) || defined(GT_OPENMP_SIMD)
 #define GT_PRAGMA(x) _Pragma(#x)
+#ifdef __clang__
+/* By `omp simd` too iterations are independent, but clang unrolls a loop of few before it looks for
+   vectors, and then finds scalars only. */
+#define GT_SIMD GT_PRAGMA(clang loop vectorize(assume_safety) unroll(disable))
+#else
 #define GT_SIMD GT_PRAGMA(omp simd)
+#endif
 #ifdef GT_IN_ORDER
 #define GT_SIMD_REDUCE(op, acc)
 #else
