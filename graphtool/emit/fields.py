@@ -18,13 +18,15 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.loops.ir import Accumulate, Apply, Expr, For, Index, Let, Load, Stmt, Store
+from graphtool.loops.forms import KernelFacts
+from graphtool.loops.ir import Accumulate, Apply, Const, Expr, For, Index, Let, Load, Stmt, Store
 from graphtool.loops.walk import certain, map_values, mapped, operands
 from graphtool.symbolic import Dim, Symbol, bounds, substitute, symbol_of, symbols
 
 WIDEST = 256  # elements of a row
 LEAST = 8  # iterations from which a row is worth its filling
 STRIP = 32  # iterations from which rows between conversions are worth it
+_NONE = Const(0.0, dtypes.float32)  # the zero point of what is only rounded
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Staged:
     """Words that hold narrow elements of a buffer from index `start` on.
 
     `how` says how they are stored: whole numbers as they are (`to`), floats by a cast towards zero
-    (`cast`), or after rounding to the nearest (`round`).
+    (`cast`), or after rounding to the nearest (`round`), which adds the whole number `zero`.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Staged:
     start: Dim
     kind: DType
     how: str = "to"
+    zero: Expr = _NONE
 
     @property
     def words(self) -> DType:
@@ -133,6 +136,7 @@ class Stages:
 
     lane: Symbol
     kinds: dict[str, DType]
+    around: KernelFacts
     inside: frozenset[str] = frozenset()
     below: Callable[[Any], Any] = operands
     reads: list[Staged] = field(default_factory=list)
@@ -182,22 +186,27 @@ class Stages:
         return isinstance(start, int) or not any(
             x == self.lane or x.name in self.inside for x in symbols(start))
 
+    def is_zero_point(self, e: Expr, kind: DType) -> bool:
+        """Whether a float is known to be an integer of the type."""
+        values = self.around.known(e)
+        return bool(values) and all(v == int(v) and kind.low <= v <= kind.high for v in values)
+
     def row(self, stem: str, rows: list[Staged], buffer: str, index: Dim,
-            how: str = "to") -> Staged:
+            how: str = "to", zero: Expr = _NONE) -> Staged:
         """The row for these elements of `buffer`; it is appended to `rows` if it is not there
         yet."""
         start = index - symbol_of(self.lane)
         for row in rows:
-            if (row.buffer, row.start, row.how) == (buffer, start, how):
+            if (row.buffer, row.start, row.how, row.zero) == (buffer, start, how, zero):
                 return row
-        rows.append(Staged(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], how))
+        rows.append(Staged(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], how, zero))
         return rows[-1]
 
     def stmt(self, s: Stmt) -> Stmt:
         """The statement on rows of words.
 
         A store that casts f32 to bytes or 16 bits stores floats in its row; the cast is done when
-        the row is written back, and the rounding before it too.
+        the row is written back, and the rounding before it too, with the zero point that is added.
         """
         match s:
             case Store(_, _, Load(_, _, dtypes.float16)):
@@ -205,6 +214,12 @@ class Stages:
             case Store(buffer, index, Apply("cast", (Apply("round", (value,)),), _)) if (
                     self.bytes_along(buffer, index) and value.dtype is dtypes.float32):
                 row = self.row("out", self.writes, buffer, index, "round")
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
+            case Store(buffer, index, Apply("cast", (Apply("add", (
+                    Apply("round", (value,)), zero)),), kind)) if (
+                    self.bytes_along(buffer, index) and value.dtype is dtypes.float32
+                    and self.is_zero_point(zero, kind)):
+                row = self.row("out", self.writes, buffer, index, "round", zero)
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
             case Store(buffer, index, Apply("cast", (value,), _)) if (
                     self.rounds(buffer, index) and value.dtype is dtypes.float32):
@@ -220,17 +235,18 @@ class Stages:
         return map_values(s, self.expr)
 
 
-def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
+def staged(loop: Stmt, kinds: dict[str, DType], around: KernelFacts) -> Stages | None:
     """The stages of a loop; None if it neither reads bytes nor writes what rows are cast to."""
     if not isinstance(loop, For) or loop.mode != "simd" or not all(
             isinstance(s, (Let, Store)) for s in loop.body):
         return None
-    stages = Stages(loop.iter, kinds)
+    stages = Stages(loop.iter, kinds, around)
     stages.body = (replace(loop, body=tuple(map(stages.stmt, loop.body))),)
     return stages if stages.reads or stages.writes else None
 
 
-def strips(loop: For, kinds: dict[str, DType]) -> tuple[Symbol, Symbol, Stages] | None:
+def strips(loop: For, kinds: dict[str, DType], around: KernelFacts
+           ) -> tuple[Symbol, Symbol, Stages] | None:
     """Of a loop that is not a hook's: the index at which a strip of it begins, the length of the
     strip, and its stages. None where `converted` has none."""
     if not all(isinstance(s, (Let, Store)) for s in loop.body) or (
@@ -240,14 +256,14 @@ def strips(loop: For, kinds: dict[str, DType]) -> tuple[Symbol, Symbol, Stages] 
     first, lane, count = (Symbol(f"{stem}{number}", 0, None) for stem in ("first", "j", "count"))
     at: dict[str, Dim] = {loop.iter.name: symbol_of(first) + symbol_of(lane)}
     body = tuple(moved(s, at) for s in loop.body)
-    stages = converted(For(lane, symbol_of(count), "simd", body), kinds)
+    stages = converted(For(lane, symbol_of(count), "simd", body), kinds, around)
     return None if stages is None else (first, count, stages)
 
 
-def converted(strip: For, kinds: dict[str, DType]) -> Stages | None:
+def converted(strip: For, kinds: dict[str, DType], around: KernelFacts) -> Stages | None:
     """The stages of a loop over one strip. None where nothing is rounded and no float16 is read."""
-    stages = Stages(strip.iter, kinds, frozenset(s.name for s in strip.body if isinstance(s, Let)),
-                    certain)
+    inside = frozenset(s.name for s in strip.body if isinstance(s, Let))
+    stages = Stages(strip.iter, kinds, around, inside, certain)
     stages.body = (replace(strip, body=tuple(map(stages.stmt, strip.body))),)
     rounds = any(w.how != "to" for w in stages.writes)
     return stages if rounds or any(r.kind is dtypes.float16 for r in stages.reads) else None

@@ -265,8 +265,8 @@ class Kernels:
             text = Writer()
             statements = self.statements(text, kernel, True, True)
             for stmt in hook.body:
-                stages = staged(stmt, {p.name: p.dtype for p in kernel.params}) if (
-                    it.converts_rows) else None
+                stages = staged(stmt, {p.name: p.dtype for p in kernel.params},
+                                statements.around) if it.converts_rows else None
                 if stages is None:
                     statements.stmt(stmt)
                 else:

@@ -23,7 +23,7 @@ from graphtool.emit.tables import TableRow, by_table
 from graphtool.emit.teams import is_outer
 from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
-from graphtool.loops.ir import Accumulate, Expr, For, If, Index, Let, Load, Stmt, Store
+from graphtool.loops.ir import Accumulate, Const, Expr, For, If, Index, Let, Load, Stmt, Store
 from graphtool.loops.program import Param
 from graphtool.symbolic import Dim, Symbol, coefficient, substitute, symbol_of
 
@@ -258,7 +258,7 @@ class Statements:
                 self.p.packed or self.divided or self.around.small) or (
                 s.mode in ("serial", "parallel")):
             return None
-        return strips(s, {p.name: p.dtype for p in self.params.values()})
+        return strips(s, {p.name: p.dtype for p in self.params.values()}, self.around)
 
     def strips(self, first: Symbol, count: Symbol, stages: Stages, share: Share, lo: str,
                hi: str) -> None:
@@ -270,7 +270,7 @@ class Statements:
 
     def within_strip(self, s: For, count: str) -> None:
         """Write a loop over one strip, of `count` iterations."""
-        stages = converted(s, {p.name: p.dtype for p in self.params.values()})
+        stages = converted(s, {p.name: p.dtype for p in self.params.values()}, self.around)
         if stages is None:
             self.stmt(s)
         else:
@@ -291,7 +291,7 @@ class Statements:
         for s in stages.body:
             inner.stmt(s)
         for r in stages.writes:
-            self.w.line(f"gt_row_{r.how}_{r.kind.short}({self.place(r)}, {r.name}, {count});")
+            self.w.line(self.written(r, r.name, count))
 
     def on_rows(self, rows: Sequence[Param]) -> Statements:
         """A printer for statements that one worker runs, and that use these rows as well."""
@@ -304,8 +304,16 @@ class Statements:
             case [], [r], (For(it, _, _, (Store(_, _, Load(buffer, at, dtypes.float32)),)),) if (
                     buffer in self.params and coefficient(at, it.name) == 1):
                 row = f"{buffer} + {self.p.index(substitute(at, {it.name: 0}), 12)}"
-                return f"gt_row_{r.how}_{r.kind.short}({self.place(r)}, {row}, {count});"
+                return self.written(r, row, count)
         return ""
+
+    def written(self, r: Staged, row: str, count: str) -> str:
+        """The line that writes the words of a row to memory."""
+        args = [self.place(r), row, count]
+        if r.how == "round":
+            args.append(f"(int32_t){self.expr(r.zero)}" if not isinstance(r.zero, Const)
+                        else str(int(r.zero.value)))
+        return f"gt_row_{r.how}_{r.kind.short}({', '.join(args)});"
 
     def place(self, r: Staged) -> str:
         """Where the elements of a row are in memory."""

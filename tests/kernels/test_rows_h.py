@@ -20,9 +20,9 @@ SOURCE = """
     void cast_##kind(int t, int threads, T *p, const float *row, int64_t n); \\
     void cast_##kind(int t, int threads, T *p, const float *row, int64_t n) \\
     { (void)t, (void)threads; gt_row_cast_##kind(p, row, n); } \\
-    void round_##kind(int t, int threads, T *p, const float *row, int64_t n); \\
-    void round_##kind(int t, int threads, T *p, const float *row, int64_t n) \\
-    { (void)t, (void)threads; gt_row_round_##kind(p, row, n); }
+    void round_##kind(int t, int threads, T *p, const float *row, int64_t n, int64_t zero); \\
+    void round_##kind(int t, int threads, T *p, const float *row, int64_t n, int64_t zero) \\
+    { (void)t, (void)threads; gt_row_round_##kind(p, row, n, (int32_t)zero); }
 EACH(u8, uint8_t)
 EACH(i8, int8_t)
 void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n);
@@ -57,10 +57,12 @@ def test_rows(tmp_path: Path, flags: list[str]) -> None:
             floats = np.zeros(256, np.float32)
             floats[:n] = np.resize(np.roll(EDGES, -n), n)
             call(getattr(library, f"cast_{name}"), back, guarded(floats), n)
-            want = np.clip(np.nan_to_num(floats[:n], nan=0.0, posinf=1e9, neginf=-1e9), low, high)
-            np.testing.assert_array_equal(back, np.trunc(want).astype(kind))
-            call(getattr(library, f"round_{name}"), back, guarded(floats), n)
-            np.testing.assert_array_equal(back, np.rint(want).astype(kind))
+            want = np.nan_to_num(floats[:n], nan=0.0, posinf=1e9, neginf=-1e9)
+            np.testing.assert_array_equal(back, np.trunc(np.clip(want, low, high)).astype(kind))
+            for zero in (0, 1, low, high, 77):
+                call(getattr(library, f"round_{name}"), back, guarded(floats), n, zero)
+                moved = np.where(np.isnan(floats[:n]), 0, np.rint(want) + zero)
+                np.testing.assert_array_equal(back, np.clip(moved, low, high).astype(kind))
 
 
 # numbers that rounding carries on, ties, the largest ones, subnormal ones and NaN of any bits

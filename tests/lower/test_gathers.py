@@ -68,9 +68,9 @@ ROW = "gt_row_at_f32("
 CASES: dict[str, tuple[Any, tuple[str, ...], int, tuple[str, ...], tuple[str, ...]]] = {
     "columns": (columns, ("f32[9,50]", "i64[300,1]"), 50, (ROW,), ()),
     "elements": (elements, ("f32[9,50]", "i64[9,259,1]"), 50, (ROW,), ()),
-    "rounded": (rounded, ("f32[9,50]", "i64[300,1]"), 50, (ROW, "gt_row_cast_u8("), ()),
+    "rounded": (rounded, ("f32[9,50]", "i64[300,1]"), 50, (ROW, "gt_row_round_u8("), ()),
     "rounded at bytes": (lambda x, i: rounded(x, o.cast(i, dtype=dtypes.int32)),
-                         ("f32[9,50]", "u8[300,1]"), 50, (ROW, "gt_row_cast_u8("), ()),
+                         ("f32[9,50]", "u8[300,1]"), 50, (ROW, "gt_row_round_u8("), ()),
     "pairs": (pairs, ("f32[6,7]", "i64[300]", "i64[300]"), 6, (ROW,), ()),
     "short": (columns, ("f32[9,50]", "i64[7,1]"), 50, (), (ROW,)),
     "runs": (reflected, ("f32[40,70]",), 1, (), (ROW, "at0")),

@@ -52,7 +52,7 @@ CASES = {
     "edges": (padded, ("f16[5,90]",), {"gt_row_of_f16", "gt_row_cast_f16"}),
     "picked rows": (picked, ("f16[4,90]", "i64[5,1]"), {"gt_row_of_f16", "gt_row_cast_f16"}),
     "picked": (picked, ("f16[90]", "i64[50,1]"), {"gt_row_cast_f16"}),
-    "bytes": (quantised, ("f32[7,100]",), {"gt_row_cast_u8"}),
+    "bytes": (quantised, ("f32[7,100]",), {"gt_row_round_u8"}),
     "bytes of float16": (quantised, ("f16[7,100]",), {"gt_row_of_f16"}),
     "bfloat16": (lambda x: o.cast(x * 1.5, dtype=dtypes.bfloat16), ("f32[99]",),
                  {"gt_row_cast_bf16"}),
@@ -68,7 +68,7 @@ def test_agrees_with_the_evaluator(name: str, march: str, tmp_path: Path) -> Non
     best = passes.run(module(function, *types), supply={"march": march})
     text = "".join(t for n, t in emit(lower(best, named(march))).items() if "_kernels" in n
                    and n.endswith(".c"))
-    assert {r for r in ("gt_row_of_f16", "gt_row_cast_f16", "gt_row_cast_u8", "gt_row_cast_bf16")
+    assert {r for r in ("gt_row_of_f16", "gt_row_cast_f16", "gt_row_round_u8", "gt_row_cast_bf16")
             if r in text} == rows
     inputs = made_up.random_inputs(best, 1)
     for x in inputs.values():

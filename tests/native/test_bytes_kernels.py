@@ -94,8 +94,8 @@ int main(void)
         float x;
         uint8_t y[2];
         memcpy(&x, &bits[i], sizeof x);
-        gt_row_round_u8(y, &x, 1);
-        gt_row_round_i8((int8_t *)y + 1, &x, 1);
+        gt_row_round_u8(y, &x, 1, 0);
+        gt_row_round_i8((int8_t *)y + 1, &x, 1, 0);
         const char text[] = {(char)(y[0] / 16 + 'a'), (char)(y[0] %% 16 + 'a'),
                              (char)(y[1] / 16 + 'a'), (char)(y[1] %% 16 + 'a'), 0};
         board_write(text);

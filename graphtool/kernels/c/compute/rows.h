@@ -84,58 +84,71 @@ GT_INLINE void gt_row_to_i8(int8_t *p, const int32_t *row, int64_t count)
     gt_row_to_u8((uint8_t *)p, row, count);
 }
 
-/* Floats to bytes as gt_cast_f32_u8 and gt_cast_f32_i8 do it: clamped, NaN as 0; towards zero
-   (cast), or to the nearest (round). */
+/* Floats to bytes as gt_cast_f32_u8 and gt_cast_f32_i8 do it, clamped, NaN as 0: towards zero
+   (cast), or to the nearest with a zero point added, which is a number of the type (round). */
 #ifdef GT_ROWS_MASKED
-/* Of a NaN the maximum is its second operand; what is too large for a word is its largest one, and
-   what is too large for a byte is that of bytes. */
-#define GT_ROWS_BYTES(how, cvt)                                                                   \
-    GT_INLINE __m128i gt_row_##how##_bytes_u8(__m512 x)                                           \
+/* Of a NaN the maximum or minimum is its second operand; as a word, what is too large for one is
+   0x80000000. */
+GT_INLINE __m128i gt_row_cast_bytes_u8(__m512 x, int32_t zero)
+{
+    (void)zero;
+    x = _mm512_max_ps(x, _mm512_setzero_ps());
+    return _mm512_cvtusepi32_epi8(_mm512_cvttps_epu32(x));
+}
+GT_INLINE __m128i gt_row_round_bytes_u8(__m512 x, int32_t zero)
+{
+    x = _mm512_max_ps(x, _mm512_set1_ps((float)-zero));
+    const __m512i words = _mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32(zero));
+    return _mm512_cvtusepi32_epi8(words); /* without a sign, 0x80000000 and more is large */
+}
+#define GT_ROWS_WORDS_I8(how, cvt)                                                                \
+    GT_INLINE __m128i gt_row_##how##_bytes_i8(__m512 x, int32_t zero)                             \
     {                                                                                             \
-        x = _mm512_max_ps(x, _mm512_setzero_ps());                                                \
-        return _mm512_cvtusepi32_epi8(_mm512_##cvt##ps_epu32(x));                                 \
-    }                                                                                             \
-    GT_INLINE __m128i gt_row_##how##_bytes_i8(__m512 x)                                           \
-    {                                                                                             \
+        const __m512i z = _mm512_set1_epi32(zero), nan = _mm512_set1_epi32(-zero);                \
         const __mmask16 numbers = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);                           \
-        const __m512 y = _mm512_min_ps(x, _mm512_set1_ps(127.0f));                                \
-        return _mm512_cvtsepi32_epi8(_mm512_maskz_##cvt##ps_epi32(numbers, y));                   \
+        x = _mm512_min_ps(x, _mm512_set1_ps((float)(127 - zero)));                                \
+        x = _mm512_max_ps(x, _mm512_set1_ps((float)(-128 - zero)));                               \
+        const __m512i words = _mm512_mask_##cvt##ps_epi32(nan, numbers, x);                       \
+        return _mm512_cvtepi32_epi8(_mm512_add_epi32(words, z));                                  \
     }
-GT_ROWS_BYTES(cast, cvtt)
-GT_ROWS_BYTES(round, cvt)
-#undef GT_ROWS_BYTES
+GT_ROWS_WORDS_I8(cast, cvtt)
+GT_ROWS_WORDS_I8(round, cvt)
+#undef GT_ROWS_WORDS_I8
 
-#define GT_ROWS_CAST(how, kind, T, whole)                                                         \
-    GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
+#define GT_ROWS_BYTES(how, kind, T, zero)                                                         \
     {                                                                                             \
         int64_t i = 0;                                                                            \
         for (; i + 16 <= count; i += 16) {                                                        \
             const __m512 x = _mm512_loadu_ps(row + i);                                            \
-            _mm_storeu_si128((__m128i *)(p + i), gt_row_##how##_bytes_##kind(x));                 \
+            _mm_storeu_si128((__m128i *)(p + i), gt_row_##how##_bytes_##kind(x, zero));           \
         }                                                                                         \
         if (i == count) return;                                                                   \
         const __mmask16 there = GT_ROWS_FIRST(count - i);                                         \
         const __m512 last = _mm512_maskz_loadu_ps(there, row + i);                                \
-        _mm_mask_storeu_epi8(p + i, there, gt_row_##how##_bytes_##kind(last));                    \
+        _mm_mask_storeu_epi8(p + i, there, gt_row_##how##_bytes_##kind(last, zero));              \
     }
 #elif GT_LANES == 1 && (defined __arm__ || defined __riscv) /* a small stack, and no vectors */
-#define GT_ROWS_CAST(how, kind, T, whole)                                                         \
-    GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
+#define GT_ROWS_BYTES(how, kind, T, zero)                                                         \
     {                                                                                             \
-        for (int64_t i = 0; i < count; i++) p[i] = gt_cast_f32_##kind(whole(row[i]));             \
+        for (int64_t i = 0; i < count; i++) p[i] = GT_ROWS_##how(kind, row[i], zero);             \
     }
 #else
-#define GT_ROWS_CAST(how, kind, T, whole)                                                         \
-    GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
+#define GT_ROWS_BYTES(how, kind, T, zero)                                                         \
     {                                                                                             \
         int32_t words[256];                                                                       \
         GT_SIMD                                                                                   \
-        for (int64_t i = 0; i < count; i++) words[i] = gt_cast_f32_##kind(whole(row[i]));         \
+        for (int64_t i = 0; i < count; i++) words[i] = GT_ROWS_##how(kind, row[i], zero);         \
         gt_row_to_##kind(p, words, count);                                                        \
     }
 #endif
-GT_ROWS_CAST(cast, u8, uint8_t, )
-GT_ROWS_CAST(cast, i8, int8_t, )
+#define GT_ROWS_cast(kind, x, zero) gt_cast_f32_##kind(x)
+#define GT_ROWS_round(kind, x, zero) gt_cast_f32_##kind(gt_round_f32(x) + (float)(zero))
+#define GT_ROWS_CAST(kind, T)                                                                     \
+    GT_INLINE void gt_row_cast_##kind(T *p, const float *row, int64_t count)                      \
+        GT_ROWS_BYTES(cast, kind, T, 0)
+GT_ROWS_CAST(u8, uint8_t)
+GT_ROWS_CAST(i8, int8_t)
+#undef GT_ROWS_CAST
 #if GT_LANES == 1 && defined __ARM_FP && defined __ARM_FEATURE_DSP && defined __ARM_FEATURE_SAT
 /* Few instructions where floats are in hardware and rintf is a call: the sum with GT_ROUNDER has no
    fraction, and sums are in order with their bits. */
@@ -144,24 +157,21 @@ GT_INLINE int8_t gt_saturated_i8(int32_t x)
 {
     return (int8_t)__builtin_arm_ssat(x, 8); /* gcc's __ssat changes a sign without a cast */
 }
-#define GT_ROWS_ROUND(kind, T)                                                                    \
-    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count)                     \
+#define GT_ROWS_ROUND(kind, T, smallest)                                                          \
+    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count, int32_t zero)       \
     {                                                                                             \
-        const int32_t zero = 0x4b400000; /* the bits of GT_ROUNDER */                             \
+        const int32_t none = 0x4b400000 - zero; /* the bits of GT_ROUNDER - zero */               \
         for (int64_t i = 0; i < count; i++) {                                                     \
             int32_t bits = (int32_t)gt_bits_of_float(row[i] + GT_ROUNDER);                        \
-            if ((uint32_t)bits << 1 > 0xff000000) bits = zero; /* NaN */                          \
-            p[i] = gt_saturated_##kind(__qsub(bits, zero));                                       \
+            if ((uint32_t)bits << 1 > 0xff000000) bits = none; /* NaN */                          \
+            p[i] = gt_saturated_##kind(__qsub(bits, none));                                       \
         }                                                                                         \
     }
-GT_ROWS_ROUND(u8, uint8_t)
-GT_ROWS_ROUND(i8, int8_t)
-#undef GT_ROWS_ROUND
 #elif GT_LANES == 1 && (defined __ARM_FP || defined __riscv_flen)
 #define GT_ROWS_ROUND(kind, T, smallest)                                                          \
-    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count)                     \
+    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count, int32_t zero)       \
     {                                                                                             \
-        const int32_t least = 0x4b400000 + (smallest); /* the bits of GT_ROUNDER + smallest */    \
+        const int32_t least = 0x4b400000 + (smallest)-zero; /* the bits of GT_ROUNDER + that */   \
         for (int64_t i = 0; i < count; i++) {                                                     \
             const int32_t bits = (int32_t)gt_bits_of_float(row[i] + GT_ROUNDER);                  \
             uint32_t y = (uint32_t)bits - (uint32_t)least;                                        \
@@ -172,13 +182,17 @@ GT_ROWS_ROUND(i8, int8_t)
             p[i] = (T)((int32_t)y + (smallest));                                                  \
         }                                                                                         \
     }
+#else
+#define GT_ROWS_ROUND(kind, T, smallest)                                                          \
+    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count, int32_t zero)       \
+        GT_ROWS_BYTES(round, kind, T, zero)
+#endif
 GT_ROWS_ROUND(u8, uint8_t, 0)
 GT_ROWS_ROUND(i8, int8_t, INT8_MIN)
 #undef GT_ROWS_ROUND
-#else
-GT_ROWS_CAST(round, u8, uint8_t, gt_round_f32)
-GT_ROWS_CAST(round, i8, int8_t, gt_round_f32)
-#endif
+#undef GT_ROWS_BYTES
+#undef GT_ROWS_round
+#undef GT_ROWS_cast
 
 /* Floats to the nearest bfloat16, as gt_f32_to_bf16 does it. */
 GT_INLINE void gt_row_cast_each_bf16(uint16_t *p, const float *row, int64_t count)
@@ -306,7 +320,6 @@ GT_INLINE void gt_row_by_table(void *row, const uint8_t *p, const void *table, i
 #undef GT_ROWS_PUT
 #undef GT_ROWS_GET
 #undef GT_ROWS_FLOAT
-#undef GT_ROWS_CAST
 #undef GT_ROWS_MASKED
 #undef GT_ROWS_FIRST
 #undef GT_ROWS_WIDENED
