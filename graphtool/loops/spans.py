@@ -75,7 +75,7 @@ class Intervals:
                 walk.fold(e, self.load, self.seen)
             match s:
                 case Let(name, value, mutable) if not value.dtype.is_float:
-                    self.names[name] = limits(value.dtype) if mutable else self.expr(value)
+                    self.define(name, limits(value.dtype) if mutable else self.expr(value))
                 case Store(buffer, index, _):
                     self.touch(buffer, index)
 
@@ -83,9 +83,17 @@ class Intervals:
         """Whether the bodies of a statement run; hooks are not followed here."""
         if isinstance(s, For) and runs:
             most = self.dim(s.extent)[1]
-            self.names[s.iter.name] = 0, None if most is None else most - 1
+            self.define(s.iter.name, (0, None if most is None else most - 1))
             runs = most is None or most > 0
         return [runs and not isinstance(s, Template)] * len(walk.bodies(s))
+
+    def define(self, name: str, interval: Interval) -> None:
+        """Give a name its interval. Two loops beside each other may use one name: what is known of
+        expressions holds for one interval of it."""
+        if self.names.get(name, interval) != interval:
+            for memo in (self.dims, self.known, self.seen):
+                memo.clear()
+        self.names[name] = interval
 
     def load(self, e: Expr, _: list[None]) -> None:
         """Touch what a load reads, and see that an index fits its type."""
