@@ -21,7 +21,7 @@ def add(x: Interval, y: Interval) -> Interval:
 
 
 def multiply(x: Interval, y: Interval) -> Interval:
-    """x · y; unbounded if a side is open and a factor may be negative."""
+    """x · y; unbounded if a side is open and a factor may have either sign."""
     if x[0] == x[1] and x[0] is not None:
         x, y = y, x
     if y[0] == y[1] and y[0] is not None:
@@ -31,9 +31,16 @@ def multiply(x: Interval, y: Interval) -> Interval:
         corners = [a * b for a in x for b in y if a is not None and b is not None]
         return min(corners), max(corners)
     (xl, xh), (yl, yh) = x, y
+    for a, b in ((x, y), (y, x)):
+        if a[1] is not None and a[1] <= 0:
+            return _negated(multiply(_negated(a), b))
     if xl is not None and yl is not None and xl >= 0 and yl >= 0:
         return xl * yl, (None if xh is None or yh is None else xh * yh)
     return None, None
+
+
+def _negated(x: Interval) -> Interval:
+    return None if x[1] is None else -x[1], None if x[0] is None else -x[0]
 
 
 def floordiv(x: Interval, y: Interval) -> Interval:

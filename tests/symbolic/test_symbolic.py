@@ -94,3 +94,10 @@ def test_undecided_comparisons_raise() -> None:
 def test_bad_text_is_one_coded_error(source: str) -> None:
     with pytest.raises(InputError, match="cannot read"):
         parse(source, TABLE)
+
+
+def test_a_product_of_negative_sizes_is_bounded() -> None:
+    assert s.bounds(-s.floordiv(-s.symbol("n", 1), 2)) == (1, None)
+    n, m = s.floordiv(-s.symbol("n", 1), 2), s.floordiv(-s.symbol("m", 3), 2)  # at most -1 and -2
+    assert s.bounds(n * m) == (2, None)
+    assert s.known(n * m, "==", 0) is False
