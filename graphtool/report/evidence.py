@@ -1,5 +1,6 @@
-"""Evidence for a build of `--profile safety`: the tests of its kernels, how much of their C these
-run, and the same numbers by every compiler, level of optimisation and board that is at hand."""
+"""Evidence for a build of `--profile safety`: proofs about its indices, the tests of its kernels,
+how much of their C these run, and the same numbers by every compiler, level of optimisation and
+board that is at hand."""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ from graphtool.emit.language import language_of
 from graphtool.emit.typed import weight_text
 from graphtool.emit.weights import divided
 from graphtool.errors import CompilerError, UsageError
+from graphtool.escaping import markdown as cell
 from graphtool.io.weights import layout
 from graphtool.loops import serial
+from graphtool.loops.proofs import ProgramProof, proofs
 from graphtool.native import board
 from graphtool.report.unit_tests import KernelTest, unit_tests
 from graphtool.target import TABLE
@@ -55,6 +58,7 @@ class Replication(msgspec.Struct):
 class Evidence(msgspec.Struct):
     """All that is shown of a build, with the `files` of its tests."""
 
+    proofs: ProgramProof
     tests: list[KernelTest]
     coverage: list[Coverage]
     replications: list[Replication]
@@ -84,7 +88,7 @@ def evidence(folder: Path, name: str) -> Evidence:
             shutil.copy(path, work)
         for file, text in files.items():
             (work / file).write_bytes(text.encode())
-        return Evidence(rows, list(_coverage(work, name)),
+        return Evidence(proofs(program), rows, list(_coverage(work, name)),
                         [*_replications(work, name), *_boards(work, name)], files)
 
 
@@ -141,6 +145,13 @@ def _boards(work: Path, name: str) -> Iterator[Replication]:
                 yield Replication(by, 0, 0 if text == "equal\n" else 1)
 
 
+def _unproved(p: ProgramProof) -> str:
+    """How much is proved, in words."""
+    rest = sum(not k.holds for k in p.kernels)
+    left = f" It is not shown that {', '.join(p.unwritten)} is written whole." * bool(p.unwritten)
+    return (f"This is proved of {len(p.kernels) - rest} of {len(p.kernels)} kernels." + left)
+
+
 def text(e: Evidence, name: str) -> str:
     """The page as Markdown."""
     def table(head: str, rows: list[str]) -> str:
@@ -154,6 +165,14 @@ def text(e: Evidence, name: str) -> str:
         table("| kernel | test | numbers compared | bits |",
               [f"| {t.kernel} | {t.function} | {t.compared} | "
                f"{'equal' if t.exact else 'within 1e-5'} |" for t in e.tests]),
+        "## Memory", "",
+        "For all values of the loops, and for all sizes that the build allows: every index is "
+        "inside of its array, and every element of a result is written exactly once. "
+        f"{_unproved(e.proofs)}", "",
+        table("| kernel | loads | stores | indices inside | results written once | indices from "
+              "data |",
+              [f"| {k.kernel} | {k.loads} | {k.stores} | {k.inside} | {k.once} | "
+               f"{'; '.join(f'`{cell(c)}`' for c in k.clamped)} |" for k in e.proofs.kernels]),
         "## Coverage of the kernels by these tests (gcov)", "",
         table("| file | lines | run | branches | taken |",
               [f"| {c.file} | {c.lines} | {c.lines_run} % | {c.branches} | {c.branches_taken} % |"

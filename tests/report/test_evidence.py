@@ -57,7 +57,10 @@ def test_each_kernel_is_tested_and_covered(build: Path, tmp_path: Path) -> None:
     assert [r.differences for r in found.replications] == [0]
     for c in found.coverage:
         assert c.lines_run == 100.0, c
-    assert "## Deviations" in (tmp_path / "r" / "evidence.md").read_text()
+    text = (tmp_path / "r" / "evidence.md").read_text()
+    assert "## Deviations" in text
+    assert found.proofs.holds and len(found.proofs.kernels) == len(found.tests)
+    assert f"This is proved of {len(found.tests)} of {len(found.tests)} kernels." in text
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
