@@ -28,7 +28,7 @@ from graphtool.package import record
 from graphtool.package.archives import tar_gz
 from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
 from graphtool.package.sources import sources
-from graphtool.package.wasm import shared_pages, threaded
+from graphtool.package.wasm import beside, shared_pages
 from graphtool.package.words import identifiers, listed, plain
 from graphtool.target import TABLE
 
@@ -48,6 +48,7 @@ const ABOUT = {{
   state: {state},
   start: {start},
   threads: {threads},
+  relaxed: {relaxed},
   functions: {{
 {functions}  }},
 }};
@@ -74,9 +75,11 @@ export interface Model {{
   close(): void;
 }}
 
-/** `threads`: how many a run may use, {most}. */
+/** `threads`: how many a run may use, {most}.
+ * `relaxed`: whether results may depend on the engine in their last bits{unless}. */
 export interface Options {{
   threads?: number;
+  relaxed?: boolean;
 }}
 
 /** Loads the model. `files` may give the bytes of "{name}.wasm" and of the weights instead. */
@@ -146,16 +149,21 @@ def array_type(port: PortRow) -> str:
     return f"{kind}Array"
 
 
-def shared(s: Subject) -> bytes | None:
-    """The module with threads, which a build for them has."""
-    data = s.library.read_bytes() if s.manifest.library.endswith(".wasm") else None
-    return data if data is not None and shared_pages(data) is not None else None
+def special(s: Subject) -> dict[str, bytes]:
+    """The module of a build by its kind, if not every engine takes it: `threads`, `relaxed`."""
+    if not s.manifest.library.endswith(".wasm"):
+        return {}
+    data = s.library.read_bytes()
+    if shared_pages(data) is not None:
+        return {"threads": data}
+    row = TABLE.get(s.manifest.target)  # of a plug-in there may be none here
+    return {"relaxed": data} if row and row.needs else {}
 
 
 def wasm(s: Subject, known: Sequence[WebFunction]) -> bytes:
-    """The compiled module of one thread: that of a build for wasm32, else one that is compiled
-    here. Raises CompilerError GT2120 where there is no zig, GT2121, GT2123."""
-    if s.manifest.library.endswith(".wasm") and shared(s) is None:
+    """The compiled module that all engines take: that of a build for wasm32, else one that is
+    compiled here. Raises CompilerError GT2120 where there is no zig, GT2121, GT2123."""
+    if s.manifest.library.endswith(".wasm") and not special(s):
         return s.library.read_bytes()
     if not find_spec("ziglang"):
         raise CompilerError("GT2120", "WebAssembly is compiled by zig, and there is none",
@@ -191,14 +199,14 @@ def module(s: Subject, known: Sequence[WebFunction]) -> str:
     if m.training is not None:
         start = next(_described(f) for f in known if f.word == "init")
     shown = [f for f in known if m.training is None or f.word != "init"]
-    many = shared(s)
-    threads = "null" if many is None else (
-        f'{{ wasm: "{threaded(s.name)}", pages: {shared_pages(many)} }}')
+    some = special(s)
     weights = "null" if s.weights is None else (
         f'{{ file: "{s.weights.name}", offset: {m.weights_offset}, size: {m.weights_bytes} }}')
     return _MODULE.format(
         name=s.name, first=shown[0].word, weights=weights, start=start,
-        threads=threads,
+        threads="null" if "threads" not in some else (
+            f'{{ wasm: "{beside(s.name, "threads")}", pages: {shared_pages(some["threads"])} }}'),
+        relaxed="null" if "relaxed" not in some else f'"{beside(s.name, "relaxed")}"',
         state="null" if m.training is None else m.training.state_bytes,
         functions="".join(f"    {f.word}: {_described(f)},\n" for f in shown))
 
@@ -237,10 +245,11 @@ def types(s: Subject, known: Sequence[WebFunction]) -> str:
         optional = "" if f.row.dims else "?"
         methods += (f"  {f.word}(inputs: {prefix}Inputs, sizes{optional}: {prefix}Sizes): "
                     f"{prefix}Outputs;\n")
-    many = shared(s) is not None
+    some = special(s)
     return _TYPES.format(
         name=s.name, functions=parts, methods=methods + trains * _STATE,
-        most="where memory can be shared" if many else "but this model was built for one")
+        most="where memory can be shared" if "threads" in some else "but this model was built "
+        "for one", unless="" if "relaxed" in some else ", as those of this model never do")
 
 
 def _fields(ports: Sequence[tuple[PortRow, str]], *, given: bool) -> Iterator[str]:
@@ -263,14 +272,13 @@ def make(s: Subject) -> Files:
              "exports": {".": {"types": "./index.d.ts", "default": "./index.js"},
                          "./worker": {"types": "./worker.d.ts", "default": "./worker.js"}},
              "types": "./index.d.ts", "files": ["*"], "sideEffects": False}
-    with_threads = shared(s)
-    many = {} if with_threads is None else {threaded(s.name): with_threads}
+    some = {beside(s.name, kind): module for kind, module in special(s).items()}
     data = {} if s.weights is None else {s.weights.name: s.weights.read_bytes()}
     scripts = {f.name: f.read_bytes() for f in resources("graphtool.package").joinpath(
         "javascript").iterdir()}
     return {"package.json": (json.dumps(about, indent=2) + "\n").encode(),
             "index.js": module(s, known).encode(), "index.d.ts": types(s, known).encode(),
-            **scripts, f"{s.name}.wasm": wasm(s, known), **data, **many}
+            **scripts, f"{s.name}.wasm": wasm(s, known), **data, **some}
 
 
 def _tgz(s: Subject, files: Files) -> Archive:

@@ -1,4 +1,5 @@
-"""What a module of WebAssembly says of the memory that it imports."""
+"""The modules of WebAssembly that not every engine takes, and what a module says of the memory that
+it imports."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ _FUNCTION, _TABLE, _MEMORY, _GLOBAL = range(4)  # kinds of imports
 _HAS_MOST, _SHARED = 1, 2  # flags of limits
 
 
-def threaded(name: str) -> str:
-    """The file of a package that has the module with threads."""
-    return f"{name}.threads.wasm"
+def beside(name: str, kind: str) -> str:
+    """The file of a package with a module that not every engine takes: `threads`, `relaxed`."""
+    return f"{name}.{kind}.wasm"
 
 
 def shared_pages(module: bytes) -> int | None:

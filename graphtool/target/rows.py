@@ -107,6 +107,8 @@ for _row in (
     Target("aarch64-macos", "macOS on Apple's processors", 4, 12, 2, system="darwin",
            cross=_zig("aarch64-macos"), **_NEON),
     _wasm("wasm32", "WebAssembly with vectors of 128 bits", "-msimd128"),
+    _wasm("wasm32-relaxed", "WebAssembly with fused multiply-adds where the processor has them",
+          "-msimd128", "-mrelaxed-simd", "-ffp-contract=fast", needs=frozenset({"relaxed-simd"})),
     _wasm("wasm32-threads", "WebAssembly whose threads are a page's workers", "-msimd128",
           "-matomics", "-mbulk-memory", threaded=True, meet=1.0),
     _small("cortex-m0plus", "Arm Cortex-M0+, without floating point",

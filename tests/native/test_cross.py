@@ -56,6 +56,7 @@ SYSTEMS = {"aarch64-linux": ("libsmall.so", b"\x7fELF", "qemu-aarch64"),
            "x86_64-windows": ("small.dll", b"MZ", ""),
            "aarch64-macos": ("libsmall.dylib", b"\xcf\xfa\xed\xfe", ""),
            "wasm32": ("small.wasm", b"\0asm", ""),
+           "wasm32-relaxed": ("small.wasm", b"\0asm", ""),
            "wasm32-threads": ("small.wasm", b"\0asm", "")}
 ROOTS = {"armv7-linux": "/usr/arm-linux-gnueabihf", "riscv64-linux": "/usr/riscv64-linux-gnu"}
 

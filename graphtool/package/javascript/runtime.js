@@ -42,11 +42,17 @@ async function stream(file, offset, size, into) {
   }
 }
 
+/** Whether the engine has relaxed vectors: it takes a module with a fused multiply-add. */
+const fuses = () => WebAssembly.validate(new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 8, 1, 96, 3, 123, 123, 123, 1, 123, 3, 2, 1, 0,
+  10, 13, 1, 11, 0, 32, 0, 32, 1, 32, 2, 253, 133, 2, 11]));
+
 /** The module that `about` describes, with its helpers where it has threads: as many as are asked
  * for, if workers can share memory here. */
-async function instantiated(about, files, threads) {
+async function instantiated(about, files, threads, relaxed) {
   const shares = about.threads && threads > 1 && canShare();
-  const file = shares ? about.threads.wasm : about.wasm;
+  const file = shares ? about.threads.wasm
+    : about.relaxed && relaxed && fuses() ? about.relaxed : about.wasm;
   const module = await WebAssembly.compile(files[file] ?? await bytes(file));
   const team = shares ? await crew(module, sharedMemory(about.threads.pages), threads - 1) : null;
   const instance = await WebAssembly.instantiate(module, imports(
@@ -56,9 +62,9 @@ async function instantiated(about, files, threads) {
 }
 
 /** Loads the model that `about` describes. `files` may give the bytes of its files by name;
- * `threads` is how many a run may use. */
-export async function open(about, files = {}, { threads = 1 } = {}) {
-  const memory = await instantiated(about, files, threads);
+ * `threads` is how many a run may use, `relaxed` whether results may depend on the engine. */
+export async function open(about, files = {}, { threads = 1, relaxed = true } = {}) {
+  const memory = await instantiated(about, files, threads, relaxed);
   if (about.weights) {
     const { file, offset, size } = about.weights;
     const at = memory.room("weights", size);
