@@ -18,6 +18,7 @@ from graphtool.package.record import (
 )
 from graphtool.package.sources import sources
 from graphtool.package.words import identifiers, listed, plain
+from graphtool.target import TABLE
 
 _TOML = """\
 [package]
@@ -304,20 +305,16 @@ def _given(port: PortRow) -> str:
 def make(s: Subject) -> Files:
     """The files of the crate."""
     texts = sources(s)
-    arch = {"arm": "aarch64", "x86": "x86_64"}.get(s.manifest.target[:3], "x86_64")
+    machine = next(iter(TABLE[s.manifest.target].machines), "")
+    arch = {"armv7l": "arm"}.get(machine, machine)  # as Rust calls it
     flags = ", ".join(f'"{f}"' for f in s.machine)
-    files = {"Cargo.toml": _TOML.format(name=s.name, version=_three(s.version)),
+    files = {"Cargo.toml": _TOML.format(name=s.name, version=s.three),
              "build.rs": _BUILD.format(name=s.name, arch=arch, flags=flags),
              "src/lib.rs": library(s), f"c/{s.name}.c": texts[f"{s.name}.c"],
              f"c/{s.name}.h": texts[f"{s.name}.h"],
              f"c/{s.name}_shapes.c": shapes(s.name, texts)}
     data = {} if s.weights is None else {f"c/{s.weights.name}": s.weights.read_bytes()}
     return {**{f: t.encode() for f, t in files.items()}, **data}
-
-
-def _three(version: str) -> str:
-    """A version of three numbers, as cargo and npm want it."""
-    return ".".join((*version.split("."), "0")[:3])
 
 
 register(PackageForm(

@@ -267,7 +267,7 @@ def make(s: Subject) -> Files:
         raise UsageError("GT2242", f"Node has a module {s.name.lower()} of its own",
                          hint="build with another --name")
     known = functions(s)
-    about = {"name": s.name.lower(), "version": ".".join((*s.version.split("."), "0")[:3]),
+    about = {"name": s.name.lower(), "version": s.three,
              "description": f"The compiled model {s.name}", "type": "module",
              "exports": {".": {"types": "./index.d.ts", "default": "./index.js"},
                          "./worker": {"types": "./worker.d.ts", "default": "./worker.js"}},
@@ -282,7 +282,7 @@ def make(s: Subject) -> Files:
 
 
 def _tgz(s: Subject, files: Files) -> Archive:
-    return (f"{s.name.lower()}-{s.version}.tgz",
+    return (f"{s.name.lower()}-{s.three}.tgz",
             tar_gz({f"package/{f}": d for f, d in files.items()}))
 
 

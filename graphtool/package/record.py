@@ -22,7 +22,7 @@ from graphtool.package.words import RESERVED, camel, identifiers
 Files = Mapping[str, bytes]
 Archive = tuple[str, bytes]  # the name of the file, and what is in it
 MARK = "graphtool-package.json"  # in a directory that a later package of the same may replace
-VERSION = re.compile(r"\d+(\.\d+){1,2}")
+VERSION = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){1,2}")
 HANDED = 16  # bits: elements of narrow floats are given as their bits
 
 
@@ -38,6 +38,11 @@ class Subject:
     def name(self) -> str:
         """The name of the library, an identifier of C."""
         return entry_base(self.manifest)
+
+    @property
+    def three(self) -> str:
+        """The version as three numbers, as cargo and npm want it."""
+        return ".".join((*self.version.split("."), "0")[:3])
 
     @property
     def weights(self) -> Path | None:

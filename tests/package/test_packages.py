@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import graphtool
+from graphtool import ops
 from graphtool.errors import GraphtoolError
 from graphtool.io.manifest import read_manifest
 from graphtool.package import go
@@ -25,7 +26,7 @@ from graphtool.package.forms import FORMS, package
 from graphtool.package.record import Subject
 from graphtool.train.model import TrainModel
 from tests.package.conftest import N, Sample, expected, numbers, run
-from tests.passes.pass_samples import SAMPLES
+from tests.passes.pass_samples import SAMPLES, module
 
 
 def need(tool: str) -> None:
@@ -406,11 +407,20 @@ def test_equal_builds_give_equal_bytes(form: str, sample: Sample, tmp_path: Path
     ("go", {"name": "func"}, "GT2242"), ("npm", {"name": "net"}, "GT2242"), ("egg", {}, "GT2240")])
 def test_what_cannot_be_packaged(form: str, options: dict[str, object], code: str,
                                  tmp_path: Path) -> None:
-    build = graphtool.build(SAMPLES["mlp" if "mlp" in SAMPLES else "convnet"], tmp_path / "b",
+    build = graphtool.build(module(ops.neg, "f32[3]"), tmp_path / "b",
                             **{"name": "small", **options})  # type: ignore[arg-type]
     with pytest.raises(GraphtoolError) as found:
         package(build, form, tmp_path / "out")
     assert found.value.code == code and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("target", "arch"), [
+    ("x86-64-v3", "x86_64"), ("aarch64-linux", "aarch64"), ("armv7-linux", "arm"), ("generic", "")])
+def test_flags_of_a_crate_are_for_its_machine(target: str, arch: str, sample: Sample) -> None:
+    manifest = replace(read_manifest(sample.build), target=target)
+    made = FORMS["cargo"].make(Subject(sample.build, manifest, "1.2"))
+    assert f'"CARGO_CFG_TARGET_ARCH").unwrap() == "{arch}" {{' in made["build.rs"].decode()
+    assert 'version = "1.2.0"' in made["Cargo.toml"].decode()
 
 
 def test_a_directory_of_others_stays(sample: Sample, tmp_path: Path) -> None:
