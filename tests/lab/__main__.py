@@ -22,6 +22,7 @@ COMMANDS = {
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
     "architectures": "language models of transformers: logits, and decoding with a cache",
     "stranger": "the C of models by other compilers, levels, sanitizers and processors",
+    "ecosystems": "packages used by programs of other ecosystems: built, installed, run, equal",
     "huge": "tensors of more than 2³¹ elements: evaluator and C beside numpy",
     "quota": "a team of threads on one processor, and on half of one",
     "faults": "commands whose system calls fail, or that are killed, at many points",

@@ -49,15 +49,19 @@ def hostile_model(path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    folder = tmp_path_factory.mktemp("packaged")
+def sample_in(folder: Path) -> Sample:
+    """The build of `hostile_model` in a folder."""
     build = graphtool.build(graphtool.import_model(hostile_model(folder / "m.onnx")),
                             folder / "build", name="small", target="x86-64-v3")
     x = np.arange(N * 4, dtype=np.float32).reshape(N, 4) / 8
     scale = np.arange(5, dtype=np.float32)
     results = runtime.load(build, 1).run({HOSTILE: x, "fn": scale})
     return Sample(build, x, scale, tuple(results.values()))
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    return sample_in(tmp_path_factory.mktemp("packaged"))
 
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:

@@ -25,7 +25,8 @@ from graphtool.package import go
 from graphtool.package.forms import FORMS, package
 from graphtool.package.record import Subject
 from graphtool.train.model import TrainModel
-from tests.package.conftest import N, Sample, expected, numbers, run
+from tests.package.conftest import Sample, expected, numbers, run
+from tests.package.ecosystems import ECOSYSTEMS
 from tests.passes.pass_samples import SAMPLES, module
 
 
@@ -34,31 +35,15 @@ def need(tool: str) -> None:
         pytest.skip(f"{tool} is not installed")
 
 
-def agrees(text: str, sample: Sample) -> None:
-    np.testing.assert_allclose(numbers(text), expected(sample), rtol=1e-5, atol=1e-6)
-
-
-def flat(values: object) -> str:
-    return ", ".join(f"{v:.6f}" for v in np.ravel(values))  # type: ignore[arg-type]
-
-
-def test_wheel(sample: Sample, tmp_path: Path) -> None:
-    path = Path(package(sample.build, "wheel", tmp_path / "out").path)
-    run(sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target",
-        tmp_path / "site", path, cwd=tmp_path)  # checks the tag and the hashes of RECORD
-    assert (tmp_path / "site" / "small" / "py.typed").exists()
-    script = (f"import small, numpy as np, sys\n"
-              f"x = np.array([{flat(sample.x)}], np.float32).reshape({N}, 4)\n"
-              f"scale = np.arange(5, dtype=np.float32)\n"
-              f"out = small.run(x, scale)\n"
-              f"print(*out[0].ravel(), *out[1])\n"
-              f"assert 'graphtool' not in sys.modules\n"
-              f"for wrong in (x[:, :3], x.astype(float), x[0]):\n"
-              f"    try: small.run(wrong, scale)\n"
-              f"    except ValueError: continue\n"
-              f"    raise SystemExit('took a wrong array')\n")
-    agrees(run(sys.executable, "-c", script, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site")),
-           sample)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if e.slow else n
+                                  for n, e in ECOSYSTEMS.items()])
+def test_a_program_of_the_ecosystem(name: str, sample: Sample, tmp_path: Path) -> None:
+    row = ECOSYSTEMS[name]
+    if row.missing:
+        pytest.skip(f"{row.missing} is not installed")
+    given = row.sample(tmp_path) if row.sample else sample
+    *_, said = row.steps(given, tmp_path)
+    np.testing.assert_allclose(numbers(said), expected(given), rtol=1e-5, atol=1e-6)
 
 
 def test_a_wheel_is_typed(sample: Sample, tmp_path: Path) -> None:
@@ -197,92 +182,6 @@ def test_entry_points(tool: str, said: Callable[[Path, Path], str],
     np.testing.assert_allclose(numbers(said(several[0], tmp_path)), several[1], rtol=1e-5)
 
 
-def test_cargo(sample: Sample, tmp_path: Path) -> None:
-    need("cargo")
-    path = package(sample.build, "cargo", tmp_path).path
-    app = tmp_path / "app"
-    (app / "src").mkdir(parents=True)
-    (app / "Cargo.toml").write_text(
-        f'[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n'
-        f'small = {{ path = "{path}" }}\n')
-    (app / "src" / "main.rs").write_text(f"""
-use small::{{Dims, Error, Inputs, Model}};
-fn main() {{
-    let x = [{flat(sample.x)}];
-    let scale: [f32; 5] = [{flat(sample.scale)}];
-    let mut model = Model::new();
-    let inputs = Inputs {{ class_x_x_script: &x, fn_: &scale }};
-    let out = model.run(Dims {{ for_: {N} }}, inputs, 1).unwrap();
-    assert_eq!(out.return_.shape, [{N}, 5]);
-    for v in out.return_.data.iter().chain(&out.class_x_x_script_2.data) {{ println!("{{v}}"); }}
-    let wrong = model.run(Dims {{ for_: 2 }}, inputs, 1);
-    assert!(matches!(wrong, Err(Error::Length {{ .. }})));
-    assert!(matches!(model.run(Dims {{ for_: -1 }}, inputs, 1), Err(Error::Status(..))));
-}}
-""")
-    agrees(run("cargo", "run", "-q", "--offline", cwd=app), sample)
-
-
-def test_go(sample: Sample, tmp_path: Path) -> None:
-    need("go")
-    path = package(sample.build, "go", tmp_path).path
-    app = tmp_path / "app"
-    app.mkdir()
-    (app / "go.mod").write_text(
-        f"module app\n\ngo 1.16\n\nrequire model/small v1.0.0\n\nreplace model/small => {path}\n")
-    (app / "main.go").write_text("""package main
-
-import (
-\t"fmt"
-\t"small"
-)
-
-func main() {}
-""".replace('"small"', 'model "model/small"').replace("func main() {}", f"""func main() {{
-\tx := []float32{{{flat(sample.x)}}}
-\tscale := []float32{{{flat(sample.scale)}}}
-\tm := model.New()
-\tdefer m.Close()
-\tout, err := m.Run(model.Dims{{For: {N}}}, model.Inputs{{ClassXXScript: x, Fn: scale}}, 1)
-\tif err != nil || out.ReturnShape[0] != {N} {{
-\t\tpanic(err)
-\t}}
-\tfor _, v := range append(out.Return, out.ClassXXScript2...) {{
-\t\tfmt.Println(v)
-\t}}
-\tin := model.Inputs{{ClassXXScript: x, Fn: scale}}
-\tif _, err = m.Run(model.Dims{{For: 2}}, in, 1); err == nil {{
-\t\tpanic("took a wrong array")
-\t}}
-}}"""))
-    agrees(run("go", "run", ".", cwd=app, GOFLAGS="-mod=mod", GOPROXY="off",
-               GOCACHE=str(tmp_path / "cache")), sample)
-
-
-def test_npm(sample: Sample, tmp_path: Path) -> None:
-    need("npm")
-    if find_spec("ziglang") is None:
-        pytest.skip("ziglang is not installed")
-    path = package(sample.build, "npm", tmp_path).path
-    app = tmp_path / "app"
-    app.mkdir()
-    (app / "package.json").write_text('{"name": "app", "private": true, "type": "module"}')
-    run("npm", "install", "--offline", "--no-audit", "--no-fund", path, cwd=app)
-    (app / "app.js").write_text(f"""
-import {{ load }} from "small";
-const model = await load();
-const x = new Float32Array([{flat(sample.x)}]), fn_ = new Float32Array([{flat(sample.scale)}]);
-const out = model.run({{ class_x_x_script: x, fn_ }}, {{ for_: {N} }});
-console.log([...out.return_.data, ...out.class_x_x_script_2.data].join(" "));
-let caught = 0;
-for (const wrong of [{{ for_: 2 }}, {{}}, {{ for_: -1 }}]) {{
-  try {{ model.run({{ class_x_x_script: x, fn_ }}, wrong); }} catch {{ caught++; }}
-}}
-if (caught !== 3) throw new Error("took wrong sizes");
-""")
-    agrees(run("node", "app.js", cwd=app), sample)
-
-
 NPM_TRAINS = """
 import { load } from "./package/index.js";
 const model = await load(), y = Float32Array.of(1, 1);
@@ -317,70 +216,6 @@ def test_npm_trains(tmp_path: Path) -> None:
     (first,) = here.predict({x: batch[x]})
     np.testing.assert_allclose(said, [*first.ravel(), *(here.step(batch, 0.01) for _ in range(3))],
                                rtol=1e-5)
-
-
-MAIN = """
-#include <stdio.h>
-#include <stdlib.h>
-#include "small.h"
-int main(int argc, char **argv)
-{{
-    const int64_t dims[] = {{{n}}};
-    const float x[] = {{{x}}}, scale[] = {{{scale}}};
-    float y[{n} * 5], sums[{n}];
-    small_weights weights;
-    int status = small_load(&weights, argc > 1 ? argv[1] : NULL);
-    void *arena = aligned_alloc(64, small_arena_bytes(dims) + 64);
-    const void *inputs[] = {{x, scale}};
-    void *outputs[] = {{y, sums}};
-    if (!status)
-        status = small_run(weights.data, arena, dims, inputs, outputs, 1);
-    for (int i = 0; i < {n} * 5; i++) printf("%.9g ", y[i]);
-    for (int i = 0; i < {n}; i++) printf("%.9g ", sums[i]);
-    return status;
-}}
-"""
-
-
-def c_program(sample: Sample, path: Path) -> None:
-    path.write_text(MAIN.format(n=N, x=flat(sample.x), scale=flat(sample.scale)))
-
-
-def test_cmake(sample: Sample, tmp_path: Path) -> None:
-    need("cmake")
-    with tarfile.open(package(sample.build, "cmake", tmp_path).path) as archive:
-        archive.extractall(tmp_path / "prefix", filter="data")
-    prefix, app = tmp_path / "prefix" / "small-1.0.0", tmp_path / "app"
-    app.mkdir()
-    c_program(sample, app / "app.c")
-    (app / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.13)\nproject(app C)\nfind_package(small 1.0 REQUIRED)\n"
-        "add_executable(app app.c)\ntarget_link_libraries(app small::small)\n"
-        'file(WRITE weights "${small_WEIGHTS}")\n')
-    run("cmake", "-B", "out", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=app)
-    run("cmake", "--build", "out", cwd=app)
-    agrees(run(app / "out" / "app", (app / "weights").read_text(), cwd=tmp_path), sample)
-
-
-def test_deb(sample: Sample, tmp_path: Path) -> None:
-    need("dpkg-deb")
-    path = package(sample.build, "deb", tmp_path, "1.2").path
-    root = tmp_path / "root"
-    assert run("dpkg-deb", "--field", path, "Package", "Version", cwd=tmp_path) == (
-        "Package: libsmall-dev\nVersion: 1.2\n")
-    run("dpkg-deb", "--extract", path, root, cwd=tmp_path)
-    c_program(sample, tmp_path / "app.c")
-    run("cc", "app.c", f"-I{root}/usr/include/small", f"-L{root}/usr/lib", "-lsmall", "-o", "app",
-        cwd=tmp_path)
-    agrees(run(tmp_path / "app", root / "usr/share/small/small.safetensors", cwd=tmp_path,
-               LD_LIBRARY_PATH=f"{root}/usr/lib"), sample)
-
-
-def test_single(sample: Sample, tmp_path: Path) -> None:
-    path = Path(package(sample.build, "single", tmp_path).path)
-    c_program(sample, path / "app.c")
-    run("cc", "-O1", "-Wno-psabi", "app.c", "small.c", "-lm", "-o", "app", cwd=path)
-    agrees(run(path / "app", "small.safetensors", cwd=path), sample)
 
 
 # ---- what cannot be, and what stays the same ---------------------------------------------------
@@ -439,81 +274,6 @@ def test_no_name_of_the_model_is_written_as_it_is(sample: Sample, tmp_path: Path
     for path in (tmp_path / "small-go" / "small.go", tmp_path / "small-cargo" / "src" / "lib.rs"):
         assert not {"${", '"""', "<script>"} & {w for w in ("${", '"""', "<script>")
                                                 if w in path.read_text()}
-
-
-# ---- C++ and Fortran ---------------------------------------------------------------------------
-
-CPP = """
-#include <array>
-#include <cstdio>
-#include <type_traits>
-#include "small.hpp"
-static_assert(!std::is_copy_constructible_v<small::model>);
-int main(int, char **argv)
-{{
-    const std::vector<float> x = {{{x}}};
-    const std::array<float, 5> scale = {{{scale}}};
-    small::model first(argv[1]), model(std::move(first));
-    const small::inputs in = {{x, scale}};
-    const small::outputs out = model.run({{{n}}}, in, 1);
-    if (out.return_.shape != std::vector<std::int64_t>{{{n}, 5}}) return 1;
-    for (float v : out.return_.data) std::printf("%.9g ", v);
-    for (float v : out.class_x_x_script_2.data) std::printf("%.9g ", v);
-    int caught = 0;
-    try {{ model.run({{2}}, in, 1); }} catch (const std::invalid_argument &) {{ caught++; }}
-    try {{ model.run({{-1}}, in, 1); }} catch (const small::error &e) {{
-        caught += e.status == SMALL_BAD_DIM;
-    }}
-    try {{ small::model("/no/file"); }} catch (const small::error &e) {{
-        caught += e.status == SMALL_NO_FILE;
-    }}
-    return caught != 3;
-}}
-"""
-FORTRAN = """
-program main
-  use small
-  implicit none
-  type(small_weights) :: weights
-  real(c_float), target :: x(4, {n}), scale(5), y(5, {n}), sums({n})
-  integer(c_int64_t) :: dims(1)
-  integer(c_int) :: status
-  character(len=512) :: path
-  integer :: i
-  call get_command_argument(1, path)
-  status = small_load(weights, trim(path) // c_null_char)
-  if (status /= 0) stop 1
-  x = reshape([(real(i, c_float) / 8, i = 0, 4 * {n} - 1)], [4, {n}])
-  scale = [(real(i, c_float), i = 0, 4)]
-  dims(1) = {n}
-  status = small_run(weights%data, small_aligned(64_c_size_t, small_arena_bytes(dims)), dims, &
-                     [c_loc(x), c_loc(scale)], [c_loc(y), c_loc(sums)], 1_c_int)
-  if (status /= 0) stop 2
-  print '(*(g0, " "))', y, sums
-  call small_free(weights)
-end program
-"""
-
-
-@pytest.mark.parametrize("std", ["c++17", "c++20"])
-def test_cpp(std: str, sample: Sample, tmp_path: Path) -> None:
-    need("g++")
-    path = Path(package(sample.build, "single", tmp_path).path)
-    (path / "app.cpp").write_text(CPP.format(n=N, x=flat(sample.x), scale=flat(sample.scale)))
-    run("g++", f"-std={std}", "-Wall", "-Wextra", "-Werror", "-pedantic", "app.cpp",
-        sample.build / "libsmall.so", "-o", "app", cwd=path)
-    agrees(run(path / "app", "small.safetensors", cwd=path, LD_LIBRARY_PATH=str(sample.build)),
-           sample)
-
-
-def test_fortran(sample: Sample, tmp_path: Path) -> None:
-    need("gfortran")
-    path = Path(package(sample.build, "single", tmp_path).path)
-    (path / "app.f90").write_text(FORTRAN.format(n=N))
-    run("gfortran", "-Wall", "small.f90", "app.f90", sample.build / "libsmall.so", "-o", "app",
-        cwd=path)
-    agrees(run(path / "app", "small.safetensors", cwd=path, LD_LIBRARY_PATH=str(sample.build)),
-           sample)
 
 
 def test_go_gets_no_flag_that_cgo_refuses(sample: Sample, tmp_path: Path) -> None:
