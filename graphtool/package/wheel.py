@@ -1,15 +1,18 @@
 """`wheel`: a Python package that calls the library by ctypes and needs numpy alone.
 
-Its module has one typed function `run`; of a build with entry points, each has a module with one.
-Shapes are computed by expressions of Python that come from parsed dimensions; open sizes are read
-off the arrays.
+Its module has a typed function `run`, and `run_into` for memory of any kind, which does not import
+numpy: that takes longer than everything else up to a first result. Of a build with entry points,
+each has a module with both. Shapes are computed by expressions of Python that come from parsed
+dimensions; `run` reads open sizes off the arrays.
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from hashlib import sha256
 
+from graphtool.dtypes import dtype
 from graphtool.errors import Unsupported, UnsupportedError, UsageError
 from graphtool.io.manifest import entry_names, one_entry
 from graphtool.io.manifest_rows import Manifest, PortRow
@@ -27,12 +30,16 @@ _IMPORTS = '''\
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 import threading
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 '''
 _FUNCTION = '''\
 
@@ -50,7 +57,21 @@ def run({parameters}*, threads: int = 0) -> Outputs:
 
     Raises ValueError for arrays that do not fit, RuntimeError if the run fails.
     \"\"\"
+    import numpy as np
+
 {body}
+
+
+def run_into(inputs: Sequence[Any], outputs: Sequence[Any], *, {names}threads: int = 0
+             ) -> tuple[tuple[int, ...], ...]:
+    \"\"\"Run the model on memory of any kind, without numpy. Returns the shapes of the results.
+
+    `inputs` and `outputs` are buffers in the order of `run` and `Outputs`: bytes, array.array, an
+    mmap or an array, with elements in C order. Their bytes are counted, their types not checked.
+
+    Raises ValueError for buffers that do not fit, RuntimeError if the run fails.
+    \"\"\"
+{into}
 '''
 _SHARED = '''\
 
@@ -59,8 +80,8 @@ class _Weights(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
 
 
-_HERE = Path(__file__).parent
-_library = ctypes.CDLL(str(_HERE / "{library}"))
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_library = ctypes.CDLL(os.path.join(_HERE, "{library}"))
 _weights = _Weights()
 _local = threading.local()
 
@@ -79,6 +100,19 @@ class _Function:
         self.check(self.run(_weights.data, self.arena(dims), dims, _pointers(inputs),
                             _pointers(outputs), threads))
 
+    def into(self, dims: Any, inputs: Sequence[Any], reads: tuple[tuple[int, int], ...],
+             outputs: Sequence[Any], writes: tuple[tuple[int, int], ...],
+             donations: tuple[tuple[int, int], ...], threads: int) -> None:
+        if len(inputs) != len(reads) or len(outputs) != len(writes):
+            raise ValueError(f"expected {{len(reads)}} inputs and {{len(writes)}} outputs")
+        given = [_memory(f"input {{i}}", x, *reads[i], False) for i, x in enumerate(inputs)]
+        room = [_memory(f"output {{i}}", x, *writes[i], True) for i, x in enumerate(outputs)]
+        for o, i in donations:
+            ctypes.memmove(room[o], given[i], len(given[i]))
+        pointers = [(ctypes.c_void_p * max(1, len(of)))(*map(ctypes.addressof, of))
+                    for of in (given, room)]
+        self.check(self.run(_weights.data, self.arena(dims), dims, *pointers, threads))
+
     def check(self, status: int) -> None:
         if status:
             raise RuntimeError(f"{{self.name}}: {{self.status_text(status).decode()}}")
@@ -89,12 +123,32 @@ class _Function:
         if not size:
             raise ValueError("a size is out of its range")
         if getattr(_local, "size", -1) < size:
-            _local.size, _local.memory = size, np.empty(size + 64, np.uint8)
-        at = int(_local.memory.ctypes.data)
-        return at + -at % 64
+            held = mmap.mmap(-1, size)
+            if hasattr(mmap, "MADV_HUGEPAGE") and size >= 4 << 20:
+                try:
+                    held.madvise(mmap.MADV_HUGEPAGE)
+                except OSError:  # a system without them
+                    pass
+            _local.size, _local.memory = size, ctypes.c_char.from_buffer(held)
+        return ctypes.addressof(_local.memory)
+
+
+def _memory(name: str, buffer: Any, count: int, item: int, writes: bool) -> Any:
+    view = memoryview(buffer)
+    if not view.c_contiguous or view.nbytes != count * item or (writes and view.readonly):
+        what = "bytes in one piece" + " that can be written" * writes
+        raise ValueError(f"{{name}} has {{view.nbytes}} bytes, expected {{count * item}} {{what}}")
+    kind = ctypes.c_char * view.nbytes
+    if not view.readonly:
+        memory = kind.from_buffer(view)
+        if writes or ctypes.addressof(memory) % item == 0:
+            return memory
+    return kind.from_buffer_copy(view)
 
 
 def _array(name: str, given: Any, kind: Any, rank: int) -> NDArray[Any]:
+    import numpy as np
+
     array = np.asarray(given)
     if array.dtype != kind or array.ndim != rank:
         raise ValueError(f"{{name}} is {{array.dtype}} of rank {{array.ndim}}, expected "
@@ -112,7 +166,7 @@ def _pointers(arrays: tuple[NDArray[Any], ...]) -> Any:
 
 
 _Function("{first}").check(_library.{name}_load(
-    ctypes.byref(_weights), str(_HERE / "{weights}").encode()))
+    ctypes.byref(_weights), os.path.join(_HERE, "{weights}").encode()))
 '''
 
 
@@ -165,7 +219,7 @@ def modules(s: Subject) -> dict[str, str]:
     use = "`run` computes it. Several threads may call it at the same time."
     if len(known) == 1 and not m.entry:
         return {"__init__.py": f'"""{s.name}: a compiled model.\n\n{use}\n"""\n\n{_IMPORTS}\n'
-                f'__all__ = ["Outputs", "run"]\n{version}{_function(m)}{shared}'
+                f'__all__ = ["Outputs", "run", "run_into"]\n{version}{_function(m)}{shared}'
                 f'_model = _Function("{m.name}")\n'}
     words = dict(zip(entry_names(m), identifiers(entry_names(m), ("shared",)), strict=True))
     names = ", ".join(words.values())
@@ -174,12 +228,13 @@ def modules(s: Subject) -> dict[str, str]:
              f"{version}".replace("'", '"'),
              "_shared.py": f'"""The library, its weights, and memory."""\n\n'
              f"{_IMPORTS.replace(', NamedTuple', '')}{shared}"}
-    imports = _IMPORTS.replace("import threading\nfrom pathlib import Path\n", "").replace(
-        "Any, NamedTuple", "NamedTuple") + "\nfrom ._shared import _array, _fits, _Function\n"
+    imports = _IMPORTS.replace("import mmap\nimport os\nimport threading\n", "") + (
+        "\nfrom ._shared import _array, _fits, _Function\n")
     for row in known:
         texts[f"{words[row.entry]}.py"] = (
             f'"""{row.name}: a compiled function.\n\n{use}\n"""\n\n{imports}\n'
-            f'__all__ = ["Outputs", "run"]\n{_function(row)}\n\n_model = _Function("{row.name}")\n')
+            f'__all__ = ["Outputs", "run", "run_into"]\n{_function(row)}\n\n'
+            f'_model = _Function("{row.name}")\n')
     return texts
 
 
@@ -192,9 +247,8 @@ def _function(m: Manifest) -> str:
             for p, w in zip(m.inputs, inputs, strict=True)]
     body += [f"{word} = {sizes.source(i, m.inputs, inputs)}" for i, word in enumerate(sizes.words)]
     body += [f'_fits("{w}", {w}, {sizes.shape(p)})' for p, w in zip(m.inputs, inputs, strict=True)]
-    room = "".join(f"{w}, " for w in sizes.words) + "0, " * len(m.sizes)
-    count = max(1, len(m.dims) + len(m.sizes))
-    body += [f"dims = (ctypes.c_int64 * {count})({room.rstrip(', ')})", "results = ("]
+    dims = _dims(m, sizes)
+    body += [dims, "results = ("]
     body += [f"    np.empty({sizes.text(p.room) if p.room is not None else sizes.shape(p)}, "
              f"np.{numpy_type(p)})," for p in m.outputs] + [")"]
     body += [f"results[{o}][...] = {inputs[i]}" for o, i in m.donations]
@@ -206,7 +260,10 @@ def _function(m: Manifest) -> str:
         f"results[{i}][:{_product(sizes, p)}].reshape({sizes.shape(p)})"
         for i, p in enumerate(m.outputs))
     body.append(f"return Outputs({shaped})")
+    names = identifiers((r.name for r in m.dims), sizes.words)
     return _FUNCTION.format(
+        names="".join(f"{n}: int, " for n in names), into="\n".join(
+            f"    {line}" for line in _into(m, sizes, names, dims)),
         outputs="\n".join(f'    {w}: NDArray[np.{numpy_type(p)}]\n    """{line}"""'
                           for p, w, line in zip(m.outputs, outputs, listed(m.outputs, outputs),
                                                 strict=True)),
@@ -214,6 +271,29 @@ def _function(m: Manifest) -> str:
                            for p, w in zip(m.inputs, inputs, strict=True)),
         described="\n".join(f"    {line}" for line in listed(m.inputs, inputs)),
         body="\n".join(f"    {line}" for line in body))
+
+
+def _dims(m: Manifest, sizes: OpenSizes) -> str:
+    """The line that hands the open sizes over; a run writes those that it computes."""
+    room = "".join(f"{w}, " for w in sizes.words) + "0, " * len(m.sizes)
+    return (f"dims = (ctypes.c_int64 * {max(1, len(m.dims) + len(m.sizes))})"
+            f"({room.rstrip(', ')})")
+
+
+def _into(m: Manifest, sizes: OpenSizes, names: list[str], dims: str) -> list[str]:
+    """The lines of run_into: the elements and the bytes of each, and the shapes."""
+    def tuple_of(words: Iterable[str]) -> str:
+        return "(" + "".join(f"{w}, " for w in words).rstrip() + ")"
+
+    def rooms(ports: list[PortRow]) -> str:
+        return tuple_of(f"({_product(sizes, p) if p.room is None else sizes.text(p.room)}, "
+                        f"{dtype(p.type).bits // 8})" for p in ports)
+    return [*(f"{w} = {n}" for w, n in zip(sizes.words, names, strict=True)), dims,
+            f"_model.into(dims, inputs, {rooms(m.inputs)},",
+            f"            outputs, {rooms(m.outputs)},",
+            f"            {tuple_of(map(str, map(tuple, m.donations)))}, threads)",
+            *(f"s{i} = dims[{len(m.dims) + i}]" for i in range(len(m.sizes))),
+            f"return {tuple_of(sizes.shape(p) for p in m.outputs)}"]
 
 
 def _product(sizes: OpenSizes, port: PortRow) -> str:

@@ -41,5 +41,5 @@ def test_the_workflow_makes_what_users_can_install(job: str, tmp_path: Path,
             assert done.returncode == 0, done.stdout
     (made,) = (tmp_path / "dist").iterdir()
     assert made.name.startswith("mymodel-1.2")
-    assert {"wheel": "1.2 ['Outputs', 'run']", "npm": "[ "}[job] in said[
+    assert {"wheel": "1.2 ['Outputs', 'run', 'run_into']", "npm": "[ "}[job] in said[
         "Try it as its users will"].stdout

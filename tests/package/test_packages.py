@@ -77,6 +77,9 @@ def test_a_wheel_of_entry_points(several: tuple[Path, np.ndarray], tmp_path: Pat
               "x, g = np.ones((4, 3), 'f4'), np.ones((4, 2), 'f4')\n"
               "first = net.class_.run(x)\n"
               "print(*first[0].ravel(), *net.vjp.run(x, g)[1].ravel())\n"
+              "first, back = np.zeros((4, 2), 'f4'), np.zeros((4, 3), 'f4')\n"
+              "net.vjp.run_into([x, g], [first, back])\n"
+              "assert (back == net.vjp.run(x, g)[1]).all()\n"
               "assert net.__all__ == ['class_', 'vjp'] and net.vjp.Outputs._fields[1:]\n")
     said = numbers(run(sys.executable, "-c", script, cwd=tmp_path,
                        PYTHONPATH=str(tmp_path / "site")))
