@@ -8,7 +8,7 @@ innermost loop of those along its axes, so once for each iteration of all loops 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphtool.analysis import costs
 from graphtool.ir.facets import Align, Movement, Trait
@@ -71,9 +71,9 @@ def _count(node: Node) -> int:
 
 
 def _each(node: Node) -> int:
-    """Operations for one element."""
+    """Operations for one element; a read at a position that is data counts as one."""
     if Trait.ELEMENTWISE not in node.op.traits:
-        return 0
+        return int(node.op.indexing is not None)
     return -(-typical_size(costs.flops(node)) // max(_count(node), 1))
 
 
@@ -152,6 +152,8 @@ def _read(node: Node, x: Value, along: Along) -> Along | None:
     op, shape, axes = node.op, x.type.shape, node.op.axes
     if Trait.REDUCTION in op.traits:
         return _summed(node, x, along)
+    if op.indexing is not None and op.indexing.draws:
+        return _drawn(node, x, along)
     if Movement.KEEPS in op.movement:
         out: list[tuple[Loop, ...]] = [()] * len(shape)
         for before, after in reshape_blocks(shape, node.outputs[0].type.shape):
@@ -168,6 +170,23 @@ def _read(node: Node, x: Value, along: Along) -> Along | None:
         return None
     last = along[len(along) - len(shape):]
     return tuple(() if d == 1 else loops for d, loops in zip(shape, last, strict=True))
+
+
+def _drawn(node: Node, x: Value, along: Along) -> Along | None:
+    """The same for an operand whose elements are read at positions that are data: no other op reads
+    the same ones in an iteration, so the loops along such axes are told apart by the node."""
+    indexing, named = node.op.indexing, dict[str, object](node.attrs)
+    assert indexing is not None
+    axes = named[indexing.axes] if isinstance(indexing.axes, str) else indexing.axes
+    if named.get("batch") or x is not node.inputs[indexing.into] or not isinstance(axes, tuple):
+        return None
+    rest = [a for a in range(x.type.rank) if a not in axes]
+    first = len(along) - len(rest)
+    drawn = tuple(replace(y, over=(node, y.over)) for axis in along[:first] for y in axis)
+    out = [drawn] * x.type.rank
+    for a, loops in zip(rest, along[first:], strict=True):
+        out[a] = loops
+    return tuple(out)
 
 
 def _summed(node: Node, x: Value, along: Along) -> Along | None:
