@@ -28,7 +28,7 @@ _SETTINGS = """\
 C99 = register(replace(
     C, name="c99", title="ISO C99 for one thread", plain=True, library={}, includes=(),
     settings=lambda _: _SETTINGS.split("\n"), function="static void {name}({params})", forms=(),
-    rows={}, called=None, workers=Workers(),
+    rows={}, sums=0, called=None, workers=Workers(),
     steps=Steps(header="", body="static void run_steps(const run_state *state)",
                 start="run_steps(&s);", step="{call};", unused="(void)s;")))
 

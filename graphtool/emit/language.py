@@ -192,7 +192,8 @@ class Language:
     are the rules by which expressions take forms that this language's compilers prefer.
 
     `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
-    `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements.
+    `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements. `sums`: how
+    many vectors of partial sums a loop has that sums floats; with 0 the compiler decides.
 
     `device`: where kernels run on a device. Then all of them are in one file. `called` is how the
     steps run on threads of the caller's, if they can.
@@ -225,6 +226,7 @@ class Language:
     scalars: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[Rule, ...] = ()
     rows: Mapping[str, str] = field(default_factory=dict)
+    sums: int = 0
     device: Device | None = None
     called: Steps | None = None
     plain: bool = False
@@ -263,6 +265,8 @@ def language_of(program: Program) -> Language:
     UsageError GT2105 if it is not in the table."""
     row = named(program.meta.get("language", HOME))
     on_callers = program.meta.get("threads") == CALLER and row.called
+    in_order = program.meta.get("precision") == "strict" or program.lanes == 1
+    row = replace(row, sums=0 if in_order else row.sums * program.lanes)
     return replace(row, steps=row.called) if on_callers and row.called else row
 
 
@@ -321,7 +325,7 @@ C = register(Language(
     function="GT_INLINE void {name}({params})",
     forms=(choose, limited, over, steps),
     rows={fn: f"{{acc}} = gt_extreme_{fn}_f32({{acc}}, {{place}}, {{n}});"
-          for fn in ("max", "min")},
+          for fn in ("max", "min")}, sums=4,
     workers=Workers(
         params=("int t", "int threads"), args=("t", "threads"), alone="(void)t, (void)threads;",
         outer=Share(first=_PART, end=_NEXT), inner=_VECTORS,

@@ -19,6 +19,7 @@ from graphtool.emit.fields import (
 from graphtool.emit.gathers import GatheringLoop, gathering, write
 from graphtool.emit.language import ALL, Share
 from graphtool.emit.lines import Writer
+from graphtool.emit.sums import PartialSums, side_by_side
 from graphtool.emit.tables import TableRow, by_table
 from graphtool.emit.teams import is_outer
 from graphtool.emit.vectors import Piece, Vectors, vectors
@@ -112,6 +113,9 @@ class Statements:
         if row := self.row(s):
             self.w.line(row)
             return
+        if self.language.sums and (sums := side_by_side(s, self.language.sums)):
+            self.sums(sums)
+            return
         table = self.table(s)
         if table is None and (parts := self.gathering(s)):
             write(parts, self)
@@ -154,6 +158,16 @@ class Statements:
                 place = f"{buffer} + {self.p.index(substitute(at, {it.name: 0}), 12)}"
                 return self.language.rows[fn].format(acc=acc, place=place, n=self.p.index(n))
         return ""
+
+    def sums(self, s: PartialSums) -> None:
+        """Write the loops of a sum side by side, between the declaration of its parts and their
+        sum."""
+        row = Param(s.name, dtypes.float32, True)
+        self.w.line(f"float {s.name}[{s.width}];")
+        self.w.line(f"gt_parts_{s.fn}({s.name});")
+        for loop in s.loops:
+            self.on_rows([row]).stmt(loop)
+        self.w.line(f"{s.acc} {_OPERATORS[s.fn]}= gt_joined_{s.fn}({s.name});")
 
     def around_sum(self, s: For) -> tuple[str, str] | None:
         """The lines around a loop that does nothing but a sum of a team in each iteration: its

@@ -315,7 +315,9 @@ class _NestWriter:
 
     def _is_unrolled(self, r: Reduce) -> bool:
         """Whether the reduction's steps are statements, so that the loop around it is simd."""
-        return is_unrolled(r) and (self.grid or not is_row(r, self.loops, self.names))
+        return is_unrolled(r) and (self.grid or not (
+            is_row(r, self.loops, self.names) or any(
+                isinstance(e, Reduce) and not is_unrolled(e) for e in each([r.body], self.below))))
 
     def _reads_indices(self, r: Reduce) -> bool:
         """Whether the body reads indices from data: such an index has one name, not one for each

@@ -58,6 +58,27 @@ GT_INLINE float gt_over_f32(float x, float s, float r)
 #endif
 }
 
+#if GT_LANES > 1
+/* Partial sums, or products, of a loop: as many as four vectors have lanes. */
+#define GT_PARTIAL(fn, op, zero)                                                                  \
+    GT_INLINE void gt_parts_##fn(float *parts)                                                    \
+    {                                                                                             \
+        GT_UNROLL for (int i = 0; i < 4; i++) gt_store(parts + i * GT_LANES, gt_splat(zero));     \
+    }                                                                                             \
+    GT_INLINE float gt_joined_##fn(const float *parts)                                            \
+    {                                                                                             \
+        float y[GT_LANES] GT_ALIGNED;                                                             \
+        gt_store(y, (gt_load(parts) op gt_load(parts + GT_LANES))                                 \
+                     op(gt_load(parts + 2 * GT_LANES) op gt_load(parts + 3 * GT_LANES)));         \
+        GT_UNROLL for (int n = GT_LANES / 2; n > 0; n /= 2)                                       \
+            GT_UNROLL for (int i = 0; i < n; i++) y[i] = y[i] op y[i + n];                        \
+        return y[0];                                                                              \
+    }
+GT_PARTIAL(add, +, 0.0f)
+GT_PARTIAL(mul, *, 1.0f)
+#undef GT_PARTIAL
+#endif
+
 #define GT_BITCAST(from_name, from, to_name, to)                     \
     GT_INLINE to gt_bitcast_##from_name##_##to_name(from x)          \
     {                                                                \
