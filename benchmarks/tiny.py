@@ -83,7 +83,7 @@ def on_board(name: str, module: Module, examples: Any, target: str, how: Build
     x = np.clip(np.rint(examples / scale) + zero, -128, 127).astype(np.int8)
     (folder / "board.c").write_text(board.program(name, [x.tobytes()]))
     sources = sorted(p.name for p in folder.glob("*.c") if p.name != f"{name}_example.c")
-    (got,), count = board.outputs(board.run(folder, sources, target))
+    (got,), count = board.outputs(board.run(folder, sources, target), target)
     (want,) = interp.run(graphtool.optimize(module, target=target), {key: x}).values()
     return count, got == want.tobytes()
 

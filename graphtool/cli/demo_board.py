@@ -34,7 +34,7 @@ def on_board(out: Path, folder: Path, images: Any, labels: Any, target: str) -> 
     examples = _bytes(model, images)
     unit = unit_of(Source(model), how, "digits")
     sources = _written(unit, how, out / "c", examples)
-    got, count = board.outputs(board.run(out / "c", sources, target))
+    got, count = board.outputs(board.run(out / "c", sources, target), target)
     ready, (name,) = passes.run(model, supply={"target": how.goal}), model.inputs
     want = [next(iter(interp.run(ready, {name: x[None]}).values()))[0] for x in examples]
     bits = sum(y == w.tobytes() for y, w in zip(got, want, strict=True))

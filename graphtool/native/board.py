@@ -20,7 +20,7 @@ FILES = Path(__file__).with_name("boards")
 EMULATED = {"cortex-m0plus": "mps2-an385", "cortex-m4": "mps2-an386", "cortex-m7": "mps2-an500",
             "cortex-m55": "mps3-an547"}
 EMULATOR = "qemu-system-arm"
-PER_TICK = 40  # instructions: the boards run at 25 MHz
+MHZ = {"mps3-an547": 32}  # of the others 25; an instruction takes a nanosecond
 FLAGS = ("-std=c99", "-O2", "-fwrapv", "-ffp-contract=off")
 LIMIT = 500  # seconds of one run
 
@@ -47,9 +47,9 @@ def run(folder: Path, sources: Sequence[str], target: str) -> str:
     """What a program writes, which is compiled from C files of the folder and run on a board.
 
     It starts at `main`, writes by `void board_write(const char *)`, and counts by `uint32_t
-    board_ticks(void)`, modulo 2²⁴, PER_TICK instructions as one. Raises CompilerError GT2121 if it
-    does not compile,
-    GT2123 if a run takes too long, GT2129 if the board stops with a fault.
+    board_ticks(void)`, modulo 2²⁴; `instructions` says how many they are. Raises CompilerError
+    GT2121 if it does not compile, GT2123 if a run takes too long, GT2129 if the board stops with a
+    fault.
     """
     row = TABLE[target]
     command = [row.cross, *row.flags[0], *FLAGS, *sources, str(FILES / "start.c"),
@@ -71,6 +71,11 @@ def run(folder: Path, sources: Sequence[str], target: str) -> str:
         raise CompilerError("GT2129", "the program on the board stopped with a fault",
                             where=text[-500:], hint="it may need more RAM than the board has")
     return text
+
+
+def instructions(ticks: int, target: str) -> int:
+    """How many instructions so many ticks of the target's board are."""
+    return ticks * 1000 // MHZ.get(EMULATED[target], 25)
 
 
 PROGRAM = """\
@@ -124,7 +129,7 @@ def program(name: str, examples: Sequence[bytes]) -> str:
     return PROGRAM.format(name=name, upper=name.upper(), bytes=len(examples[0]), rows=rows)
 
 
-def outputs(text: str) -> tuple[list[bytes], int]:
+def outputs(text: str, target: str) -> tuple[list[bytes], int]:
     """The outputs of all examples, and the instructions of all runs, by what `program` wrote.
 
     Raises CompilerError GT2129 if a run failed.
@@ -132,4 +137,5 @@ def outputs(text: str) -> tuple[list[bytes], int]:
     *lines, last = text.split("\n")[:-1] or [""]
     if not last.startswith("ticks ") or not all(re.fullmatch("([0-9a-f]{2})+", x) for x in lines):
         raise CompilerError("GT2129", "the program on the board failed", where=text[-500:])
-    return [bytes.fromhex(x) for x in lines], int(last.removeprefix("ticks "), 16) * PER_TICK
+    return [bytes.fromhex(x) for x in lines], instructions(
+        int(last.removeprefix("ticks "), 16), target)

@@ -91,12 +91,12 @@ def here(folder: Path, name: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
     run_compiler(["cc", "-std=c99", "-O2", "-fwrapv", "-ffp-contract=off", *sources(folder, name),
                   "-lm", "-o", "here"], folder).check_returncode()
     return _read(subprocess.run([folder / "here"], check=True, capture_output=True, text=True,
-                                timeout=300).stdout, outputs)
+                                timeout=300).stdout, outputs, "cortex-m4")
 
 
 def on_board(folder: Path, name: str, target: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
     """Compile for the target, and run on an emulated board."""
-    return _read(board.run(folder, sources(folder, name), target), outputs)
+    return _read(board.run(folder, sources(folder, name), target), outputs, target)
 
 
 def sources(folder: Path, name: str) -> list[str]:
@@ -104,7 +104,7 @@ def sources(folder: Path, name: str) -> list[str]:
     return sorted(p.name for p in folder.glob("*.c") if p.name != f"{name}_example.c")
 
 
-def _read(text: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
+def _read(text: str, outputs: dict[str, tuple[int, ...]], target: str) -> Ran:
     head = re.search(r"ticks ([0-9a-f]{8})\nstatus 00000000\n", text)
     assert head is not None, text[-2000:]
     words = np.array([int(w, 16) for w in text[head.end():].split()], np.uint32)
@@ -113,4 +113,4 @@ def _read(text: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
         count = int(np.prod(shape))
         found[key] = words[at:at + count].view(np.float32).reshape(shape)
         at += count
-    return Ran(found, (int(head[1], 16) & 0xFFFFFF) * board.PER_TICK)
+    return Ran(found, board.instructions(int(head[1], 16) & 0xFFFFFF, target))
