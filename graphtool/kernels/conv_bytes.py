@@ -37,7 +37,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((n, oh, ow, out))
     yield bytes_of_image(t)
     yield Area("W", (-(-out // FILTERS), quads, FILTERS * 4), None, (), dtypes.int8, True)
-    yield Area("WORK", (quads * 4,), None, (), dtypes.int32)
+    yield Area("WORK", (_work(quads, c, t.get("XC")),), None, (), dtypes.int32)
 
 
 def order(t: Numbers) -> Order:
@@ -48,12 +48,18 @@ def order(t: Numbers) -> Order:
     return Order("X", pixels[:, rows][:, :, columns][..., None], pixels[..., None])
 
 
+def _work(quads: Any, channels: Any, step: Any) -> Any:
+    """Words for the windows of two pixels, and for the bytes of one that are no neighbours in
+    fours."""
+    return quads * (4 if channels % 4 == 0 and step == 1 else 5)
+
+
 def lower(use: Use) -> Lowered:
     """The use of the template, with the node's window and padding."""
     x, a = use.view(0), use.node.attrs
     (kh, kw), c, out = a["window"], x.shape[3], a["channels"]
     macros = {**byte_image(use), **window((kh, kw), a), "C": c, "O": out}
-    work = use.scratch(ceildiv(kh * kw * c, 4) * 4, dtypes.int32)
+    work = use.scratch(_work(ceildiv(kh * kw * c, 4), c, x.strides[3]), dtypes.int32)
     return over_pixels(use, "conv_bytes", macros, product(use.out.type.shape) * kh * kw * c * 2,
                        WORK=(work, 0))
 

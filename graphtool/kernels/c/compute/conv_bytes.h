@@ -14,7 +14,8 @@
    GT_XN GT_XH GT_XW GT_XC  its strides in elements: image, row, pixel, channel
    GT_W           const int8_t *, the weights [ceil(O/2)][ceil(KH·KW·C/4)][2][4], zero
                   padded, at a multiple of 4 bytes
-   GT_WORK        int32_t *, the windows of two pixels: ceil(KH·KW·C/4)·4 words
+   GT_WORK        int32_t *, the windows of two pixels: ceil(KH·KW·C/4)·4 words, and a quarter
+                  more for the bytes of one if C % 4 != 0 or XC != 1
    GT_EPILOGUE    static inline void f(const int32_t *restrict acc, int64_t n, int64_t oh,
                   int64_t ow, int64_t o, int64_t count GT_PARAMS): takes `count` channels of one
                   pixel from o on; count is the literal 2 but for a last channel
@@ -29,72 +30,82 @@
 #define GT_BYTE uint8_t
 #endif
 #define GT_QUADS gt_ceil_div((GT_KH) * (GT_KW) * (GT_C), 4)
-/* where element k of the window of pixel p is, in numbers of 16 bits: pairs are those that
-   gt_even and gt_odd make of the weights, and the pixels alternate */
-#ifdef GT_HALVES
-#define GT_AT(k, p) ((k) / 4 * 8 + (k) % 2 * 4 + (p) * 2 + (k) % 4 / 2)
-#else
-#define GT_AT(k, p) (2 * (k) + (p))
-#endif
-/* whether four bytes of a window are four neighbours of the image */
-#define GT_FOURS ((GT_C) % 4 == 0 && (GT_XC) == 1)
+#define GT_NEAR ((GT_XC) == 1 && (GT_DW) == 1 && (GT_XW) == (GT_C)) /* rows of windows are runs */
+#define GT_FOURS ((GT_C) % 4 == 0 && (GT_XC) == 1) /* and four of a window are neighbours */
+/* the bytes of a window that does not come in fours, before they are widened */
+#define GT_BYTES ((GT_BYTE *)((GT_WORK) + GT_QUADS * 4))
 
-/* `count` neighbouring bytes of the image from x on, as elements k, k + 1, … of pixel p. */
+/* `count` bytes, a multiple of four, as differences to the zero point: elements k, k + 1, … of
+   pixel p. The pixels alternate; with GT_HALVES, pairs of even and of odd elements do too. */
+GT_INLINE void GT_JOIN(GT_NAME, _widen)(int64_t k, int64_t p, const GT_BYTE *x,
+                                        int64_t count GT_PARAMS)
+{
+    const GT_BYTE *const end = x + count;
+#ifdef GT_HALVES
+    const int32_t zeros = gt_pair_of(GT_ZERO, GT_ZERO);
+    for (gt_halves *pair = (gt_halves *)(GT_WORK) + k + p; x < end; x += 4, pair += 4) {
+        int32_t word;
+        memcpy(&word, x, 4);
+        const int32_t even = gt_even(word, GT_SIGNED), odd = gt_odd(word, GT_SIGNED);
+        pair[0] = (GT_ZERO) ? __ssub16(even, zeros) : even;
+        pair[2] = (GT_ZERO) ? __ssub16(odd, zeros) : odd;
+    }
+#else
+    for (int16_t *half = (int16_t *)(GT_WORK) + 2 * k + p; x < end; half += 2)
+        *half = (int16_t)(*x++ - (GT_ZERO));
+#endif
+}
+
+/* `count` bytes of the image from x on, as elements k, k + 1, … of pixel p. */
 GT_INLINE void GT_JOIN(GT_NAME, _bytes)(int64_t k, int64_t p, const GT_BYTE *x, int64_t count,
                                         int64_t step GT_PARAMS)
 {
-    int16_t *work = (int16_t *)(GT_WORK);
-#ifdef GT_HALVES
     if (GT_FOURS) {
-        gt_halves *pair = (gt_halves *)(GT_WORK) + k + p;
-        const int32_t zeros = gt_pair_of(GT_ZERO, GT_ZERO);
-        for (const GT_BYTE *end = x + count; x < end; x += 4, pair += 4) {
-            int32_t word;
-            memcpy(&word, x, 4);
-            pair[0] = gt_even_less(word, GT_SIGNED, zeros);
-            pair[2] = gt_odd_less(word, GT_SIGNED, zeros);
-        }
+        GT_JOIN(GT_NAME, _widen)(k, p, x, count GT_ARGS);
         return;
     }
-#endif
-    for (int64_t i = 0; i < count; i++, k++, x += step) work[GT_AT(k, p)] = (int16_t)(*x - GT_ZERO);
+    for (GT_BYTE *out = GT_BYTES + k, *end = out + count; out < end; x += step) *out++ = *x;
 }
 
-GT_INLINE void GT_JOIN(GT_NAME, _zeros)(int64_t k, int64_t p, int64_t count GT_PARAMS)
+/* The same for padding. */
+GT_INLINE void GT_JOIN(GT_NAME, _padding)(int64_t k, int64_t p, int64_t count GT_PARAMS)
 {
-    int16_t *work = (int16_t *)(GT_WORK);
-    for (int64_t i = 0; i < count; i++, k++) work[GT_AT(k, p)] = 0;
+    if (GT_FOURS)
+#ifdef GT_HALVES
+        for (int64_t i = 0; i < count; i += 2) ((gt_halves *)(GT_WORK))[k + i + p] = 0;
+#else
+        for (int64_t i = 0; i < count; i++) ((int16_t *)(GT_WORK))[2 * (k + i) + p] = 0;
+#endif
+    else
+        for (int64_t i = 0; i < count; i++) GT_BYTES[k + i] = GT_ZERO;
 }
 
 /* The window of an output pixel, as pixel p. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _window)(int64_t p, int64_t n, int64_t oh, int64_t ow GT_PARAMS)
 {
     const int64_t top = oh * (GT_SH) - (GT_PT), left = ow * (GT_SW) - (GT_PL);
+    const int inside = top >= 0 && top + ((GT_KH) - 1) * (GT_DH) < (GT_IH) && left >= 0
+                       && left + ((GT_KW) - 1) * (GT_DW) < (GT_IW);
     const GT_BYTE *x = GT_X + n * (GT_XN) + top * (GT_XH) + left * (GT_XW);
     int64_t k = 0;
-    if (top >= 0 && top + ((GT_KH) - 1) * (GT_DH) < (GT_IH) && left >= 0
-        && left + ((GT_KW) - 1) * (GT_DW) < (GT_IW)) {
-        for (int64_t r = 0; r < (GT_KH); r++, x += (GT_DH) * (GT_XH)) {
-            if (GT_FOURS && (GT_DW) == 1 && (GT_XW) == (GT_C)) { /* a row of it is one run */
-                GT_JOIN(GT_NAME, _bytes)(k, p, x, (GT_KW) * (GT_C), 1 GT_ARGS);
-                k += (GT_KW) * (GT_C);
-                continue;
-            }
-            for (int64_t s = 0; s < (GT_KW); s++, k += (GT_C))
-                GT_JOIN(GT_NAME, _bytes)(k, p, x + s * (GT_DW) * (GT_XW), GT_C, GT_XC GT_ARGS);
-        }
-        return;
-    }
     for (int64_t r = 0; r < (GT_KH); r++, x += (GT_DH) * (GT_XH)) {
         const int64_t row = top + r * (GT_DH);
+        if (GT_NEAR && inside) {
+            GT_JOIN(GT_NAME, _bytes)(k, p, x, (GT_KW) * (GT_C), 1 GT_ARGS);
+            k += (GT_KW) * (GT_C);
+            continue;
+        }
         for (int64_t s = 0; s < (GT_KW); s++, k += (GT_C)) {
             const int64_t column = left + s * (GT_DW);
-            if (row >= 0 && row < (GT_IH) && column >= 0 && column < (GT_IW))
+            if (inside || (row >= 0 && row < (GT_IH) && column >= 0 && column < (GT_IW)))
                 GT_JOIN(GT_NAME, _bytes)(k, p, x + s * (GT_DW) * (GT_XW), GT_C, GT_XC GT_ARGS);
             else
-                GT_JOIN(GT_NAME, _zeros)(k, p, GT_C GT_ARGS);
+                GT_JOIN(GT_NAME, _padding)(k, p, GT_C GT_ARGS);
         }
     }
+    if (GT_FOURS) return;
+    /* what fills up the last four meets weights of 0 */
+    GT_JOIN(GT_NAME, _widen)(0, p, GT_BYTES, GT_QUADS * 4 GT_ARGS);
 }
 
 /* The sums of both pixels by two filters, whose weights are at w: [pixel][filter]. */
@@ -102,17 +113,9 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, i
 {
     int32_t first_a = 0, first_b = 0, second_a = 0, second_b = 0;
 #ifdef GT_HALVES
-    const gt_halves *x = (const gt_halves *)work, *v = (const gt_halves *)w;
-    const gt_halves *const end = x + GT_QUADS * 4;
-    for (; x < end; x += 4, v += 2) {
-        const int32_t xa = x[0], xb = x[1], xc = x[2], xd = x[3], va = v[0], vb = v[1];
-        const int32_t even_a = gt_even(va), odd_a = gt_odd(va);
-        const int32_t even_b = gt_even(vb), odd_b = gt_odd(vb);
-        first_a = gt_pair(xc, odd_a, gt_pair(xa, even_a, first_a));
-        second_a = gt_pair(xd, odd_a, gt_pair(xb, even_a, second_a));
-        first_b = gt_pair(xc, odd_b, gt_pair(xa, even_b, first_b));
-        second_b = gt_pair(xd, odd_b, gt_pair(xb, even_b, second_b));
-    }
+    const gt_halves *x = (const gt_halves *)work;
+    GT_UNROLL_4 for (int64_t q = 0; q < GT_QUADS; q++)
+        gt_two_by_two(&x, &w, &first_a, &first_b, &second_a, &second_b);
 #else
     const int16_t *x = (const int16_t *)work;
     for (int64_t q = 0; q < GT_QUADS; q++, x += 8, w += 8)
@@ -124,18 +127,26 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, i
     sums[0] = first_a, sums[1] = first_b, sums[2] = second_a, sums[3] = second_b;
 }
 
+/* `filters` channels from o on of `pixels` pixels. */
+GT_INLINE void GT_JOIN(GT_NAME, _block)(const int8_t *w, const int64_t *n, const int64_t *oh,
+                                        const int64_t *ow, int64_t pixels, int64_t o,
+                                        const int64_t filters GT_PARAMS)
+{
+    int32_t sums[4];
+    GT_JOIN(GT_NAME, _sums)(w, GT_WORK, sums);
+    GT_EPILOGUE(sums, n[0], oh[0], ow[0], o, filters GT_ARGS);
+    if (pixels == 2) GT_EPILOGUE(sums + 2, n[1], oh[1], ow[1], o, filters GT_ARGS);
+}
+
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
     (void)threads;
-    const int64_t pixels = (GT_BATCH) * (GT_OH) * (GT_OW);
-    if (t != 0 || pixels == 0) return;
-    const int64_t seen = (GT_KH) * (GT_KW) * (GT_C); /* what fills up the last four is 0 */
-    GT_JOIN(GT_NAME, _zeros)(seen, 0, GT_QUADS * 4 - seen GT_ARGS);
-    GT_JOIN(GT_NAME, _zeros)(seen, 1, GT_QUADS * 4 - seen GT_ARGS);
+    const int64_t all = (GT_BATCH) * (GT_OH) * (GT_OW);
+    if (t != 0) return;
     int64_t n[2] = {0}, oh[2] = {0}, ow[2] = {0};
-    for (int64_t u = 0; u < pixels; u += 2) {
-        const int64_t count = u + 1 < pixels ? 2 : 1; /* the last pixel may be alone */
-        for (int64_t p = 0; p < count; p++) {
+    for (int64_t u = 0; u < all; u += 2) {
+        const int64_t pixels = u + 1 < all ? 2 : 1; /* the last pixel may be alone */
+        for (int64_t p = 0; p < pixels; p++) {
             if (u + p > 0) { /* the pixel after the other one */
                 n[p] = n[1 - p], oh[p] = oh[1 - p], ow[p] = ow[1 - p] + 1;
                 if (ow[p] == (GT_OW)) ow[p] = 0, oh[p]++;
@@ -145,18 +156,9 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         }
         const int8_t *w = GT_W;
         int64_t o = 0;
-        for (; o + 2 <= (GT_O); o += 2, w += GT_QUADS * 8) {
-            int32_t sums[4];
-            GT_JOIN(GT_NAME, _sums)(w, GT_WORK, sums);
-            for (int64_t p = 0; p < count; p++)
-                GT_EPILOGUE(sums + 2 * p, n[p], oh[p], ow[p], o, 2 GT_ARGS);
-        }
-        if ((GT_O) % 2 != 0) {
-            int32_t sums[4];
-            GT_JOIN(GT_NAME, _sums)(w, GT_WORK, sums);
-            for (int64_t p = 0; p < count; p++)
-                GT_EPILOGUE(sums + 2 * p, n[p], oh[p], ow[p], o, 1 GT_ARGS);
-        }
+        for (; o + 2 <= (GT_O); o += 2, w += GT_QUADS * 8)
+            GT_JOIN(GT_NAME, _block)(w, n, oh, ow, pixels, o, 2 GT_ARGS);
+        if ((GT_O) % 2 != 0) GT_JOIN(GT_NAME, _block)(w, n, oh, ow, pixels, o, 1 GT_ARGS);
     }
 }
 

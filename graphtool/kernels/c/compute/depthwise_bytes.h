@@ -34,9 +34,10 @@
 #define GT_LINE ((GT_WIDE) + (GT_WIDE) % 2)
 /* columns of the image that windows see */
 #define GT_SEEN gt_min(GT_IW, ((GT_OW)-1) * (GT_SW) + ((GT_KW)-1) * (GT_DW) + 1 - (GT_PL))
-#define GT_WORDS (((GT_KW) + 2) / 2) /* pairs that hold a row of a window, wherever it begins */
+/* two neighbours of a row are multiplied at once */
 #ifdef GT_HALVES
-#define GT_PAIRWISE ((GT_DW) == 1)
+#define GT_PAIRWISE ((GT_DW) == 1 && (GT_KW) > 1)
+#define GT_BLOCK 16 /* sums that are held, an even number */
 #else
 #define GT_PAIRWISE 0
 #endif
@@ -53,26 +54,44 @@ GT_INLINE void GT_JOIN(GT_NAME, _load)(int16_t *line, const GT_BYTE *x, int64_t 
         for (; line < end; x += (GT_XW)) *line++ = (int16_t)(*x - GT_ZERO);
 }
 
-/* The weights of a channel as pairs: of each row those for a window that begins with the first half
-   of a word, then those for one that begins with the second. */
-GT_INLINE void GT_JOIN(GT_NAME, _pairs)(const int8_t *w, int32_t *first, int32_t *second)
-{
 #ifdef GT_HALVES
-    GT_UNROLL for (int r = 0; r < (GT_KH); r++)
-        GT_UNROLL for (int i = 0; i < GT_WORDS; i++, first++, second++) {
-            const int8_t *v = w + r * (GT_KW) + 2 * i;
-            const int32_t before = i > 0 && 2 * i <= (GT_KW) ? v[-1] : 0;
-            const int32_t at = 2 * i < (GT_KW) ? v[0] : 0, after = 2 * i + 1 < (GT_KW) ? v[1] : 0;
-            *first = gt_pair_of(at, after);
-            *second = gt_pair_of(before, at);
-        }
-#endif
+/* The sum of a window whose rows begin at x words from `rows`, with the first half of a word or
+   with the second. pairs[r·(KW - 1) + s] has the weights s and s + 1 of row r. */
+GT_INLINE int32_t GT_JOIN(GT_NAME, _sum)(const gt_halves *const *rows, int64_t x, const int second,
+                                         const int32_t *pairs)
+{
+    int32_t sum = 0;
+    GT_UNROLL for (int r = 0; r < (GT_KH); r++, pairs += (GT_KW) - 1) {
+        const gt_halves *word = rows[r] + x;
+        if (second) sum = gt_second_first(*word++, pairs[0], sum);
+        int s = second;
+        GT_UNROLL for (; s + 2 <= (GT_KW); s += 2) sum = gt_pair(*word++, pairs[s], sum);
+        if (s < (GT_KW)) sum = gt_first_second(*word, pairs[s - 1], sum);
+    }
+    return sum;
 }
 
+/* The sums of `count` neighbours, and of one more if that is odd: a loop of its own, so that the
+   weights stay in registers. Where the stride is 1, two neighbours see the same words. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int16_t *const *begin, const int32_t *held,
+                                         int32_t *sums, int64_t count)
+{
+    const gt_halves *rows[GT_KH];
+    int32_t pairs[(GT_KH) * (GT_KW)];
+    GT_UNROLL for (int r = 0; r < (GT_KH); r++) rows[r] = (const gt_halves *)begin[r];
+    GT_UNROLL for (int i = 0; i < (GT_KH) * ((GT_KW) - 1); i++) pairs[i] = held[i];
+    for (int32_t *const end = sums + count; sums < end; sums += 2) {
+        sums[0] = GT_JOIN(GT_NAME, _sum)(rows, 0, 0, pairs);
+        if ((GT_SW) == 1 || sums + 1 < end)
+            sums[1] = GT_JOIN(GT_NAME, _sum)(rows, (GT_SW) / 2, (GT_SW) % 2, pairs);
+        GT_UNROLL for (int r = 0; r < (GT_KH); r++) rows[r] += (GT_SW);
+    }
+}
+#endif
+
 /* An output row of one channel, whose windows begin in row `slot` of the ring. */
-GT_INLINE void GT_JOIN(GT_NAME, _row)(int64_t slot, const int8_t *w, const int32_t *first,
-                                      const int32_t *second, int64_t n, int64_t oh,
-                                      int64_t c GT_PARAMS)
+GT_INLINE void GT_JOIN(GT_NAME, _row)(int64_t slot, const int8_t *w, const int32_t *pairs,
+                                      int64_t n, int64_t oh, int64_t c GT_PARAMS)
 {
     const int16_t *rows[GT_KH];
     GT_UNROLL for (int r = 0; r < (GT_KH); r++) {
@@ -80,24 +99,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _row)(int64_t slot, const int8_t *w, const int32
         rows[r] = (const int16_t *)(GT_WORK) + (at < GT_RING ? at : at - GT_RING) * GT_LINE;
     }
 #ifdef GT_HALVES
-    for (int64_t ow = 0; GT_PAIRWISE && ow < (GT_OW); ow += 2) {
-        /* two pixels that are neighbours see the same words */
-        int32_t one = 0, two = 0;
-        const int64_t at = ow * (GT_SW) / 2, next = (ow + 1) * (GT_SW) / 2;
-        GT_UNROLL for (int r = 0; r < (GT_KH); r++)
-            GT_UNROLL for (int i = 0; i < GT_WORDS; i++) {
-                const int32_t pair = ((const gt_halves *)rows[r])[at + i];
-                one = gt_pair(pair, first[r * GT_WORDS + i], one);
-                if ((GT_SW) == 1) two = gt_pair(pair, second[r * GT_WORDS + i], two);
-            }
-        GT_EPILOGUE(&one, n, oh, ow, c, 1 GT_ARGS);
-        if (ow + 1 == (GT_OW)) break;
-        if ((GT_SW) > 1)
-            GT_UNROLL for (int r = 0; r < (GT_KH); r++)
-                GT_UNROLL for (int i = 0; i < GT_WORDS; i++)
-                    two = gt_pair(((const gt_halves *)rows[r])[next + i],
-                                  ((GT_SW) % 2 ? second : first)[r * GT_WORDS + i], two);
-        GT_EPILOGUE(&two, n, oh, ow + 1, c, 1 GT_ARGS);
+    for (int64_t ow = 0; GT_PAIRWISE && ow < (GT_OW); ow += GT_BLOCK) {
+        int32_t sums[GT_BLOCK];
+        const int64_t count = gt_min(GT_BLOCK, (GT_OW) - ow);
+        GT_JOIN(GT_NAME, _sums)(rows, pairs, sums, count);
+        GT_UNROLL for (int r = 0; r < (GT_KH); r++) rows[r] += GT_BLOCK * (GT_SW);
+        for (int64_t i = 0; i < count; i++) GT_EPILOGUE(sums + i, n, oh, ow + i, c, 1 GT_ARGS);
     }
 #endif
     for (int64_t ow = 0; !GT_PAIRWISE && ow < (GT_OW); ow++) {
@@ -115,8 +122,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _channel)(int64_t n, int64_t top, int64_t past, 
     int16_t *const ring = (int16_t *)(GT_WORK);
     const GT_BYTE *x = GT_X + n * (GT_XN) + c * (GT_XC);
     const int8_t *w = GT_W + c * (GT_KH) * (GT_KW);
-    int32_t first[(GT_KH) * GT_WORDS], second[(GT_KH) * GT_WORDS];
-    if (GT_PAIRWISE) GT_JOIN(GT_NAME, _pairs)(w, first, second);
+    int32_t pairs[(GT_KH) * (GT_KW)];
+#ifdef GT_HALVES
+    GT_UNROLL for (int r = 0; GT_PAIRWISE && r < (GT_KH); r++)
+        GT_UNROLL for (int i = 0; i + 1 < (GT_KW); i++)
+            pairs[r * ((GT_KW) - 1) + i] = gt_pair_of(w[r * (GT_KW) + i], w[r * (GT_KW) + i + 1]);
+#endif
     int64_t y = top * (GT_SH) - (GT_PT), slot = 0, held = 0;
     for (int64_t oh = top; oh < past; oh++, y += (GT_SH)) {
         /* the ring holds the rows y to y + held from `slot` on */
@@ -125,7 +136,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _channel)(int64_t n, int64_t top, int64_t past, 
             GT_JOIN(GT_NAME, _load)(ring + (at < GT_RING ? at : at - GT_RING) * GT_LINE, x,
                                     y + held);
         }
-        GT_JOIN(GT_NAME, _row)(slot, w, first, second, n, oh, c GT_ARGS);
+        GT_JOIN(GT_NAME, _row)(slot, w, pairs, n, oh, c GT_ARGS);
         held = gt_max(0, GT_RING - (GT_SH));
         slot = held > 0 ? slot + (GT_SH) : 0;
         if (slot >= GT_RING) slot -= GT_RING;

@@ -5,14 +5,13 @@
 #ifndef GT_INT8_H
 #define GT_INT8_H
 
+#include "int16_pairs.h"
 #include "tile.h"
 
 #if defined __AVX512VNNI__ || defined __AVX512BW__ || defined __AVX2__ || defined __SSE2__
 #include <immintrin.h>
 #elif defined __ARM_NEON
 #include <arm_neon.h>
-#elif defined __ARM_FEATURE_SIMD32
-#include <arm_acle.h>
 #elif defined __wasm_simd128__
 #include <wasm_simd128.h>
 #endif
@@ -37,8 +36,8 @@ GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
     return sum + (gt_vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #elif defined __wasm_simd128__ && GT_LANES == 4
     return sum + (gt_vi)wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b);
-#elif defined __ARM_FEATURE_SIMD32 && GT_LANES == 1
-    return __smlad(a, b, sum);
+#elif defined GT_HALVES && GT_LANES == 1
+    return gt_pair(a, b, sum);
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 #endif
@@ -64,13 +63,9 @@ GT_INLINE gt_vi gt_dot_quad(gt_vi sum, gt_vi a, gt_vi b)
     const gt_vq even = (gt_vq)a & 255, odd = (gt_vq)((gt_vuq)a >> 8);
     sum = gt_dot_pair(sum, (gt_vi)even, (gt_vi)((gt_vq)((gt_vuq)b << 8) >> 8));
     return gt_dot_pair(sum, (gt_vi)odd, (gt_vi)((gt_vq)b >> 8));
-#elif defined __ARM_FEATURE_SIMD32 && GT_LANES == 1
-    /* the even bytes and the odd ones, as halves: where an operand meets several, its halves stay
-       in registers */
-    const uint32_t ua = (uint32_t)a, ub = (uint32_t)b;
-    const int32_t even = __smlad((int32_t)__uxtb16(ua), (int32_t)__sxtb16((int32_t)ub), sum);
-    return __smlad((int32_t)__uxtb16(ua >> 8 | ua << 24),
-                   (int32_t)__sxtb16((int32_t)(ub >> 8 | ub << 24)), even);
+#elif defined GT_HALVES && GT_LANES == 1
+    /* where an operand meets several, its halves stay in registers */
+    return gt_pair(gt_odd(a, 0), gt_odd(b, 1), gt_pair(gt_even(a, 0), gt_even(b, 1), sum));
 #else
     for (int i = 0; i < 4; i++) sum += ((a >> 8 * i) & 255) * ((b << (24 - 8 * i)) >> 24);
     return sum;
@@ -152,9 +147,9 @@ GT_INLINE void gt_ints_tile(gt_vi *acc, const int rows, const int nv, const char
     for (; k + 4 <= depth; k += 4, b += nv * GT_LANES * 4) {
         if (stream) {
             GT_UNROLL for (int j = 0; j < nv; j++)
-                __builtin_prefetch(b + (stream * nv + j) * GT_LANES * 4, 0, 3);
+                GT_FETCH(b + (stream * nv + j) * GT_LANES * 4, 3);
         } else {
-            __builtin_prefetch(ahead, 0, 2);
+            GT_FETCH(ahead, 2);
             ahead += step;
         }
         gt_ints_step(acc, rows, nv, a + k, lda, line, ldl, b, 4, pairs);

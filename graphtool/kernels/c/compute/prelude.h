@@ -47,14 +47,24 @@
 #define GT_ALIGNED __attribute__((aligned(64)))
 #endif
 
-/* For loops of a small literal trip count, so that arrays of accumulators become registers; and for
-   those that would take registers from the ones beside them. */
+/* For loops of a small literal trip count, so that arrays of accumulators become registers; for
+   long ones; and for those that would take registers from the ones beside them. */
 #ifdef __clang__
 #define GT_UNROLL _Pragma("clang loop unroll(full)")
+#define GT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #define GT_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define GT_UNROLL _Pragma("GCC unroll 64")
+#define GT_UNROLL_4 _Pragma("GCC unroll 4")
 #define GT_ROLLED _Pragma("GCC unroll 1")
+#endif
+
+/* Asks for the cache line at p; `keep` says how near it stays. The memory of a microcontroller is
+   near, but its compilers emit an instruction. */
+#if defined __ARM_ARCH_PROFILE && __ARM_ARCH_PROFILE == 'M'
+#define GT_FETCH(p, keep) ((void)(p))
+#else
+#define GT_FETCH(p, keep) __builtin_prefetch(p, 0, keep)
 #endif
 
 #define GT_JOIN_(a, b) a##b

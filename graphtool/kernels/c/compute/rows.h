@@ -150,8 +150,14 @@ GT_ROWS_CAST(u8, uint8_t)
 GT_ROWS_CAST(i8, int8_t)
 #undef GT_ROWS_CAST
 #if GT_LANES == 1 && defined __ARM_FP && defined __ARM_FEATURE_DSP && defined __ARM_FEATURE_SAT
-/* Few instructions where floats are in hardware and rintf is a call: the sum with GT_ROUNDER has no
-   fraction, and sums are in order with their bits. */
+/* Where rintf is a call, one instruction rounds to the nearest whole number, saturates, and takes
+   NaN to 0. */
+GT_INLINE int32_t gt_whole(float x)
+{
+    float bits;
+    __asm__("vcvtr.s32.f32 %0, %1" : "=t"(bits) : "t"(x));
+    return (int32_t)gt_bits_of_float(bits);
+}
 GT_INLINE uint8_t gt_saturated_u8(int32_t x) { return (uint8_t)__usat(x, 8); }
 GT_INLINE int8_t gt_saturated_i8(int32_t x)
 {
@@ -160,11 +166,10 @@ GT_INLINE int8_t gt_saturated_i8(int32_t x)
 #define GT_ROWS_ROUND(kind, T, smallest)                                                          \
     GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count, int32_t zero)       \
     {                                                                                             \
-        const int32_t none = 0x4b400000 - zero; /* the bits of GT_ROUNDER - zero */               \
         for (int64_t i = 0; i < count; i++) {                                                     \
-            int32_t bits = (int32_t)gt_bits_of_float(row[i] + GT_ROUNDER);                        \
-            if ((uint32_t)bits << 1 > 0xff000000) bits = none; /* NaN */                          \
-            p[i] = gt_saturated_##kind(__qsub(bits, none));                                       \
+            int32_t whole = gt_whole(row[i]);                                                     \
+            if (zero != 0) whole = row[i] == row[i] ? __qadd(whole, zero) : 0;                    \
+            p[i] = gt_saturated_##kind(whole);                                                    \
         }                                                                                         \
     }
 #elif GT_LANES == 1 && (defined __ARM_FP || defined __riscv_flen)

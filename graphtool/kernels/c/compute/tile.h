@@ -52,7 +52,7 @@
    first. */
 GT_INLINE void gt_prefetch(const void *p, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)p + i, 0, 2);
+    for (int64_t i = 0; i < bytes; i += 64) GT_FETCH((const char *)p + i, 2);
 }
 
 GT_INLINE void gt_tile_zero(gt_vf *acc, const int rows, const int nv)
@@ -73,10 +73,10 @@ GT_INLINE void gt_tile_fma_lines(gt_vf *acc, const int rows, const int nv, const
         gt_vf panel[16];
         GT_UNROLL for (int j = 0; j < nv; j++) {
             panel[j] = ((const gt_vf *)b)[j];
-            if (stream) __builtin_prefetch(b + (stream * nv + j) * GT_LANES, 0, 3);
+            if (stream) GT_FETCH(b + (stream * nv + j) * GT_LANES, 3);
         }
         if (!stream) {
-            __builtin_prefetch(ahead, 0, 2);
+            GT_FETCH(ahead, 2);
             ahead += step;
         }
         GT_UNROLL for (int i = 0; i < rows; i++) {
@@ -95,7 +95,7 @@ GT_INLINE void gt_tile_fma_across(gt_vf *acc, const int rows, const int nv, cons
     for (int64_t k = 0; k < depth; k++, b += nv * GT_LANES, a += ldk, ahead += step) {
         gt_vf panel[16];
         GT_UNROLL for (int j = 0; j < nv; j++) panel[j] = ((const gt_vf *)b)[j];
-        __builtin_prefetch(ahead, 0, 2);
+        GT_FETCH(ahead, 2);
         GT_UNROLL for (int i = 0; i < rows; i++) {
             const gt_vf x = gt_splat(a[i * lda]);
             GT_UNROLL for (int j = 0; j < nv; j++) acc[i * nv + j] += x * panel[j];
@@ -124,7 +124,7 @@ GT_INLINE void gt_tile_fma_beside(gt_vf *acc, const int rows, const int nv, cons
         GT_UNROLL for (int j = 0; j < nv; j++) {
             const float *at = panels[j / laid] + (k * laid + j % laid) * GT_LANES;
             panel[j] = *(const gt_vf *)at;
-            __builtin_prefetch(at + stream * laid * GT_LANES, 0, 3);
+            GT_FETCH(at + stream * laid * GT_LANES, 3);
         }
         GT_UNROLL for (int i = 0; i < rows; i++) {
             const gt_vf x = gt_splat(a[i * lda + k]);
