@@ -16,7 +16,7 @@ from typing import Any
 
 from graphtool.compile.entries import entry_texts
 from graphtool.compile.lowering import LoweredFunction, check_fits, functions, keep
-from graphtool.compile.options import ENTRIES, KINDS, LEVELS, MODEL, PROGRAM, TRAINING, Build
+from graphtool.compile.options import ENTRIES, LEVELS, MODEL, PROGRAM, TRAINING, Build
 from graphtool.compile.profile import check as check_profile
 from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
@@ -132,11 +132,9 @@ def check_device(unit: LibraryUnit, how: Build) -> None:
 
 def check_pool(unit: LibraryUnit, how: Build) -> None:
     """Raises UsageError GT2118 for what the threads of a caller's pool cannot run."""
-    what = (KINDS[unit.kind][0] if unit.kind in (TRAINING, LEVELS) else
-            unit.target.name if not named(unit.target.language).called else "")
-    if how.threads_by == CALLER and what:
-        raise UsageError("GT2118", f"--threads-by caller cannot go with {what}",
-                         hint="build a model for one level of a processor: --march x86-64-v3")
+    if how.threads_by == CALLER and not named(unit.target.language).called:
+        raise UsageError("GT2118", f"--threads-by caller cannot go with {unit.target.name}",
+                         hint="build it for a processor: --target native")
 
 
 def _functions(unit: LibraryUnit, how: Build) -> dict[str, LoweredFunction]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.interface import arena_room, loading
-from graphtool.emit.language import Device
+from graphtool.emit.language import Device, language_of
 from graphtool.emit.lines import Writer
 from graphtool.emit.statuses import LOADING, Status, enumeration, of_device, status_function
 from graphtool.loops.program import Program
@@ -76,10 +76,13 @@ RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \
 
 
 def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str) -> str:
-    """C that defines NAME_run, NAME_arena_bytes and NAME_level over the levels' own programs.
+    """C that defines NAME_run, NAME_arena_bytes and NAME_level over the levels' own programs, and
+    NAME_run_on where threads are the caller's.
 
     `call` is the C expression for the processor's level, `header` the file that defines it.
     """
+    first = next(iter(levels.values()))
+    given = [p.format(name=name) for p in language_of(first).steps.given]
     w = Writer()
     w.line(f'#include "{name}.h"')
     w.line(f'#include "{header}"')
@@ -92,11 +95,16 @@ def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str)
         w.line("size_t (*arena_bytes)(const int64_t *dims);")
         w.line("int (*run)(const void *weights, void *arena, const int64_t *dims,")
         w.line("           const void *const *inputs, void *const *outputs, int threads);")
+        if given:
+            w.line("int (*run_on)(const void *weights, void *arena, const int64_t *dims,")
+            w.line("              const void *const *inputs, void *const *outputs, int threads,")
+            w.line(f"              {', '.join(given)});")
     w.line()
     with w.block("static const variant variants[] = {", "};"):
         for level in sorted(levels, reverse=True):
             prefix = levels[level].name
-            w.line(f"{{{level}, {prefix}_status_text, {prefix}_arena_bytes, {prefix}_run}},")
+            more = f", {prefix}_run_on" if given else ""
+            w.line(f"{{{level}, {prefix}_status_text, {prefix}_arena_bytes, {prefix}_run{more}}},")
     w.line("static const variant *chosen;")
     w.line()
     w.line("/* When the library is loaded: the first that the processor can run. */")
@@ -115,4 +123,9 @@ def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str)
     w.line()
     with w.block(f"int {name}_run{RUN}\n{{"):
         w.line("return chosen->run(weights, arena, dims, inputs, outputs, threads);")
+    if given:
+        w.line()
+        with w.block(f"int {name}_run_on{RUN[:-1]},\n        {', '.join(given)})\n{{"):
+            w.line("return chosen->run_on(weights, arena, dims, inputs, outputs, threads, run,")
+            w.line("                      pool);")
     return w.text()

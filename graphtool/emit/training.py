@@ -126,6 +126,10 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     for part, program in programs.items():
         w.line(f"/* {_PURPOSE[part]}{_room(name, part, program, {c.name for c in cells})} */")
         w.line(f"{_signature(name, part, program, {c.name for c in cells})};")
+        if language_of(program).steps.given:
+            w.line(f"/* As {name}_{part}, in parts that the caller's pool runs: see "
+                   f"{name}_{part}_run_on. */")
+            w.line(f"{_signature(name, part, program, {c.name for c in cells}, on=True)};")
     for head, (purpose, _) in more.items():
         w.line(purpose)
         w.line(f"{head.format(name)};")
@@ -165,11 +169,13 @@ def _named(program: Program, state: set[str]) -> _words:
     return _words([*(by_author(s.name) for s in program.dims),
                    *(p.name for _, p in _data(program, state)),
                    *(p.name for _, p in _given(program, state)),
-                   *(by_author(s.name) for _, s in _computed_sizes(program, state))])
+                   *(by_author(s.name) for _, s in _computed_sizes(program, state))],
+                  ("run", "pool") if language_of(program).steps.given else ())
 
 
-def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
-    """`int NAME_step(void *state, void *arena, const float *x, ..., float lr, float *loss, …)`."""
+def _signature(name: str, part: str, program: Program, state: set[str], on: bool = False) -> str:
+    """`int NAME_step(void *state, void *arena, const float *x, ..., float lr, float *loss, …)`, or
+    with `on` NAME_step_on, which takes a pool of the caller's too."""
     words = _named(program, state)
     params = [f"{'' if part in ('step', 'init') else 'const '}void *state", "void *arena"]
     params += [f"int64_t {next(words)}" for _ in program.dims]
@@ -177,8 +183,9 @@ def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
                f"const {p.dtype.c} *{next(words)}" for _, p in _data(program, state)]
     params += [f"{p.dtype.c} *{next(words)}" for _, p in _given(program, state)]
     params += [f"int64_t *{next(words)}" for _ in _computed_sizes(program, state)]
-    lines = [f"int {name}_{part}({params[0]}"]
-    for p in [*params[1:], "int threads"]:
+    given = language_of(program).steps.given if on else ()
+    lines = [f"int {name}_{part}{'_on' * on}({params[0]}"]
+    for p in [*params[1:], "int threads", *(g.format(name=f"{name}_{part}") for g in given)]:
         if len(lines[-1]) + len(p) + 2 > 92:
             lines[-1] += ","
             lines.append(f"        {p}")
@@ -190,8 +197,8 @@ def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
 class _words:
     """C identifiers for foreign names: made from their letters, all different."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        taken = {"state", "arena", "threads", "inputs", "outputs", "dims"}
+    def __init__(self, names: Sequence[str], more: Sequence[str] = ()) -> None:
+        taken = {"state", "arena", "threads", "inputs", "outputs", "dims", *more}
         self.out = []
         for i, n in enumerate(names):
             word = "_".join(re.findall(r"[A-Za-z0-9]+", n)).lower()[:40]
@@ -224,8 +231,15 @@ def _source(name: str, programs: Mapping[str, Program], cells: Mapping[str, Cell
                 w.line(line)
     for part, program in programs.items():
         w.line()
-        with w.block(f"{_signature(name, part, program, set(cells))}\n{{"):
+        pooled = bool(language_of(program).steps.given)
+        with w.block(f"{_signature(name, part, program, set(cells), pooled)}\n{{"):
             _body(w, f"{name}_{part}", program, cells)
+        if pooled:
+            w.line()
+            with w.block(f"{_signature(name, part, program, set(cells))}\n{{"):
+                words = ", ".join(("state", "arena", *_named(program, set(cells)).out))
+                w.line("(void)threads;")
+                w.line(f"return {name}_{part}_on({words}, 1, 0, 0);")
     return w.text()
 
 
@@ -251,7 +265,8 @@ def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> 
     if not any(p.name in state for p in (*program.inputs, *program.outputs)):
         w.line("(void)state;")
     sizes = _computed_sizes(program, state)
-    run = f"{name}_run(0, arena, dims, inputs, outputs, threads);"
+    on, pool = ("_on", ", run, pool") if language_of(program).steps.given else ("", "")
+    run = f"{name}_run{on}(0, arena, dims, inputs, outputs, threads{pool});"
     w.line(f"const int status = {run}" if sizes else f"return {run}")
     for i, _ in sizes:
         w.line(f"*{next(words)} = dims[{i}];")

@@ -103,9 +103,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
     "GT2118": ("threads that nothing provides",
                "--threads-by is pool, the library's own threads, caller, those of a pool that "
-               "NAME_run_on is handed, or none. A caller's pool runs a model that is built for one "
-               "processor, or each of several entry points; a training graph and --march fat have "
-               "no NAME_run_on."),
+               "NAME_run_on is handed, or none. A caller's pool runs what is built for a "
+               "processor, a training graph by NAME_step_on and its like. A device has threads "
+               "of its own."),
     "GT2117": ("a target without a demo of its own",
                "`demo --target` makes a page for wasm32, which --serve serves, and runs on boards "
                "that qemu-system-arm emulates. For other targets "

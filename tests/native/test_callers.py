@@ -1,5 +1,6 @@
 """Runs on threads of the caller's: the same bits as alone, whatever order its pool runs the parts
-in; a pool that leaves some out is a status."""
+in; a pool that leaves some out is a status. Training steps and levels of a processor take a pool
+too."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import graphtool
 from graphtool import ops as o
+from graphtool.emit.entries import dispatcher
 from graphtool.errors import UsageError
 from graphtool.symbolic import symbol
 from tests.passes.pass_samples import module, values
@@ -143,7 +146,6 @@ def test_a_pool_of_cpp_threads(look: str, built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("how", "says"), [
     ({"threads_by": "openmp"}, "threads cannot be by 'openmp'"),
-    ({"threads_by": "caller", "target": "fat"}, "cannot go with --march fat"),
     ({"threads_by": "caller", "target": "opencl"}, "cannot go with opencl")])
 def test_threads_that_nothing_provides(how: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"GT2118.*{says}"):
@@ -158,3 +160,98 @@ def test_a_run_that_meets_has_one_part() -> None:
     text = graphtool.emit_c(replace(program, meta={**program.meta, "threads": "caller"}))
     assert "It uses one." in text["m.h"]
     assert "gt_run_on(run_thread, &s, 1, 0, run, pool)" in text["m.c"]
+
+
+POOLS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int parts;
+static void backwards(void *pool, void (*body)(void *arg, int index, int count), void *arg,
+                      int count)
+{
+    *(int *)pool += count;
+    for (int i = count; i--;) body(arg, i, count);
+}
+"""
+TRAINS = POOLS + r"""
+#include "net.h"
+static _Alignas(64) char one[NET_STATE_BYTES], other[NET_STATE_BYTES], arena[NET_ARENA_BYTES];
+int main(void)
+{
+    static float x[64 * 24], y[64 * 8];
+    for (int i = 0; i < 64 * 24; i++) x[i] = (float)(i * 37 % 101) * 0.01f - 0.5f;
+    int wrong = net_init(one, arena, 1) || net_init_on(other, arena, 3, backwards, &parts);
+    for (int n = 0; n < 3; n++) {
+        float a, b;
+        wrong += net_step(one, arena, x, y, 0.1f, &a, 1) != 0;
+        wrong += net_step_on(other, arena, x, y, 0.1f, &b, 3, backwards, &parts) != 0;
+        wrong += memcmp(&a, &b, sizeof a) || memcmp(one, other, sizeof one);
+    }
+    wrong += net_step_on(one, arena, x, y, 0.1f, x, 3, 0, 0) != NET_STEP_BAD_POOL;
+    printf("%d %d\n", wrong, parts >= 9);
+    return 0;
+}
+"""
+LEVELS = POOLS + r"""
+#include "net.h"
+int main(void)
+{
+    static float x[64 * 24], one[64 * 300], other[64 * 300];
+    for (int i = 0; i < 64 * 24; i++) x[i] = (float)(i * 37 % 101) * 0.01f - 0.5f;
+    net_weights weights;
+    void *const arena = aligned_alloc(64, net_arena_bytes(0));
+    int wrong = net_load(&weights, "net.safetensors");
+    wrong += net_run(weights.data, arena, 0, (const void *[]){x}, (void *[]){one}, 3);
+    wrong += net_run_on(weights.data, arena, 0, (const void *[]){x}, (void *[]){other}, 3,
+                        backwards, &parts);
+    wrong += memcmp(one, other, sizeof one) != 0;
+    printf("%d %d\n", wrong, parts >= 3);
+    return 0;
+}
+"""
+
+
+def said(work: Path, text: str) -> str:
+    """What a program prints that is compiled with the C of a build, on as many parts as it asks."""
+    (work / "user.c").write_text(text)
+    for path in work.glob("*.c"):
+        path.write_text(re.sub(r"if \(threads > (\d+|worth)\) threads = .*;", "", path.read_text()))
+    done = subprocess.run(["gcc", "-O0", "-w", "-march=native", *sorted(
+        p.name for p in work.glob("*.c") if not p.name.endswith("_example.c")), "-lm", "-o",
+        "user"], cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+    return subprocess.run(["./user"], cwd=work, capture_output=True, text=True, timeout=60).stdout
+
+
+def layer(x: Any) -> Any:
+    return o.tanh(o.matmul(x, values(x, 24, 300)))
+
+
+def test_training_on_a_pool(tmp_path: Path) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(24, 8), torch.nn.Tanh())
+    step = graphtool.grad(graphtool.import_model(net, (torch.zeros(64, 24),)),
+                          graphtool.Recipe("mse", optimizer="sgd"))
+    built = graphtool.build(step, tmp_path / "b", name="net", threads_by="caller",
+                            precision="strict", target="x86-64-v3")
+    assert said(built, TRAINS) == "0 1\n"
+
+
+@pytest.mark.slow
+def test_levels_on_a_pool(tmp_path: Path) -> None:
+    built = graphtool.build(module(layer, "f32[64,24]"), tmp_path / "b", name="net",
+                            threads_by="caller", precision="strict", target="fat")
+    (user := built / "user.c").write_text(LEVELS)
+    done = subprocess.run(["gcc", "-w", user.name, "libnet.so", "-Wl,-rpath,.", "-o", "user"],
+                          cwd=built, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ran = subprocess.run(["./user"], cwd=built, capture_output=True, text=True, timeout=60)
+    assert ran.stdout.startswith("0 "), ran.stdout
+
+
+def test_levels_hand_the_pool_on() -> None:
+    program = graphtool.lower_model(graphtool.optimize(module(layer, "f32[64,24]")), name="v1")
+    program = replace(program, meta={**program.meta, "threads": "caller"})
+    text = dispatcher("net", {1: program}, "levels.h", "gt_level()")
+    assert "{1, v1_status_text, v1_arena_bytes, v1_run, v1_run_on}," in text
+    assert "int threads,\n        net_pool *run, void *pool)\n{" in text
