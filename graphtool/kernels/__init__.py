@@ -11,6 +11,7 @@ from graphtool.kernels import (  # noqa: F401
     conv_bytes,
     conv_direct,
     conv_int,
+    conv_parts,
     depthwise,
     depthwise_bytes,
     depthwise_grad,

@@ -16,7 +16,7 @@ from graphtool.kernels.choice.contractions import beyond_first_cache
 from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.gemm import decompose, infer, reads
 from graphtool.kernels.kit import (
-    NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
+    NV, TILE, Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro,
     MacroValue, Macros, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Target,
     Use, all_rows, best_split, bounds, ceil, ceildiv, lowered_product, panel_vectors,
     product_cost, product_widths, products, register, rows_by_columns, rows_of_tile, sizes,
@@ -26,18 +26,20 @@ from graphtool.loops.pull import transposed
 DEEP = 256  # of the depth at a time: a panel of so many rows stays in the first-level cache
 COPIES = 256  # KB of the left operand that are copied at a time
 ASIDE = 384  # KB of sums that are set aside between two depths
-BLOCKS = (
-    *sizes(M="rows of A", N="columns of B", K="columns of A",
-           LDA="elements between the starts of adjacent rows of A"),
-    Macro("BATCH", "size", "independent products", 1),
-    Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
+DIVIDED = (
     *sizes(DEEP="the depth that is taken at a time",
            CHUNK="blocks of rows that are copied at a time",
            WIDTH="panels for which sums are set aside"),
     Macro("BY_ROWS", "flag", "1: threads share the rows; 0: the columns"))
+BLOCKS = (
+    *sizes(M="rows of A", N="columns of B", K="columns of A",
+           LDA="elements between the starts of adjacent rows of A"),
+    Macro("BATCH", "size", "independent products", 1),
+    Macro("LDK", "size", "elements between adjacent elements of a row of A", 1), *DIVIDED)
 MACROS = (*TILE, *BLOCKS)
+WORK = Pointer("WORK", "memory of thread t for copies and sums", ("t",), writes=True)
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
-            Pointer("WORK", "memory of thread t for copies and sums", ("t",), writes=True))
+            WORK)
 
 
 def meaning(t: Instance) -> None:
@@ -84,10 +86,20 @@ def lines_of(use: Use) -> Lines:
 
 
 def blocked(use: Use, kernel: str, macros: Macros, lines: Lines, room: Room) -> Lowered:
-    """The use of a template that copies blocks; each thread has memory for copies and sums."""
+    """The use of a template that copies blocks of the left operand."""
     a, n = use.view(0), use.out.type.shape[-1]
     assert isinstance(n, int)
-    most, depth = bounds(ceildiv(lines.count, room.mr))[1], bounds(a.shape[-1])[1]
+    more, work = divided(use, room, lines.count, n, a.shape[-1])
+    if transposed(a):
+        more["LDK"] = a.strides[-1]
+    return lowered_product(use, kernel, lines, macros, more, {"WORK": work})
+
+
+def divided(use: Use, room: Room, rows: Dim, n: int,
+            k: Dim) -> tuple[dict[str, MacroValue], tuple[str, Dim]]:
+    """The macros for the blocks of a product of so many rows, columns and such a depth; and the
+    memory of each thread for copies and sums."""
+    most, depth = bounds(ceildiv(rows, room.mr))[1], bounds(k)[1]
     deep = room.deep
     if depth is not None:
         deep = min(deep, max(1, -(-depth // room.unit)) * room.unit)
@@ -97,10 +109,8 @@ def blocked(use: Use, kernel: str, macros: Macros, lines: Lines, room: Room) -> 
     if depth is not None and depth <= deep:
         width = 1  # no sums are set aside
     share = chunk * (copied + room.mr * width * room.nr) + room.panel
-    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
-    more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": use.plan["split"] == 1}
-    work = (use.scratch(share), 0)
-    return lowered_product(use, kernel, lines, macros, more, {"WORK": work})
+    blocks = {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": use.plan["split"] == 1}
+    return dict(blocks), (use.scratch(share), 0)
 
 
 def lower(use: Use) -> Lowered:

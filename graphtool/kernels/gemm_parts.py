@@ -8,6 +8,7 @@ multiplies.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
@@ -19,7 +20,7 @@ from graphtool.kernels.gemm import plain, reads
 from graphtool.kernels.gemm_amx_blocked import TALL, UNIT
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.kit import (
-    Alternative, Area, Chosen, Contract, Form, Instance, Lowered, Macro, MacroValue, Numbers,
+    Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lowered, Macro, MacroValue, Numbers,
     Parameter, Plan, Product, Record, Rows, Rules, Target, TensorType, Use, best_split, blocks,
     broadcast_shapes, ceil, ceildiv, fetched, longest, mark, need, never, overlapped, products,
     register, rounding, rows_by_columns, target_op)
@@ -46,21 +47,29 @@ def meaning(t: Instance) -> None:
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
-    batch, m, n, k, lda, ldk, deep, chunk, width = t.sizes("BATCH M N K LDA LDK DEEP CHUNK WIDTH")
+    batch, m, n, k, lda, ldk = t.sizes("BATCH M N K LDA LDK")
+    t.need(ldk == 1 or lda == 1, "rows or columns of adjacent elements")
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.float32)
+    yield from touched(t, Area("B", (), None, (batch,)), k, n)
+
+
+def touched(t: Numbers, at: Area, k: int, n: int) -> Iterator[Area]:
+    """Panels for n columns of depth k, and the memory of a thread. `at` is where the panels are,
+    with the axes before those of a panel."""
+    deep, chunk, width = t.sizes("DEEP CHUNK WIDTH")
     count, nr = t.get("PARTS"), 2 * t.lanes
     t.need(deep > 0 and chunk > 0 and width > 0 and deep % UNIT == 0,
            f"blocks of 1 or more, and a depth that {UNIT} divides")
     t.need(count in (2, 3), "2 or 3 parts")
-    t.need(ldk == 1 or lda == 1, "rows or columns of adjacent elements")
-    yield Rows((batch, m, n))
-    yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.float32)
     panels, work = -(-n // nr), chunk * (_copied(deep, count) + width * TALL * nr)
     if t.get("FLOATS"):
-        yield Area("B", (panels, k, nr), None, (batch,), dtypes.float32, True)
+        panel, kind = (panels, k, nr), dtypes.float32
         work += _panel(deep, count, nr)
     else:
         panel = (panels, -(-k // UNIT) * count * blocks.SEGMENT, nr * parts.PAIR)
-        yield Area("B", panel, None, (batch,), dtypes.bfloat16, True)
+        kind = dtypes.bfloat16
+    yield replace(at, shape=(*at.shape, *panel), dtype=kind, aligned=True)
     yield Area("WORK", (work,), aligned=True)
 
 
@@ -76,18 +85,20 @@ def _panel(deep: int, count: int, nr: int) -> int:
 
 def lower(use: Use) -> Lowered:
     """The product in tiles of the unit."""
+    macros, room = blocks_of(use, use.view(0).shape[-1])
+    return blocked(use, "gemm_parts", macros, lines_of(use), room)
+
+
+def blocks_of(use: Use, depth: Dim) -> tuple[dict[str, MacroValue], Room]:
+    """The macros for the parts of operands of such a depth, and what is known of the blocks."""
     b, deep, nr = use.view(1), use.plan["deep"], 2 * use.target.lanes
     moving = b.dtype is dtypes.float32
-    count = ceildiv(b.shape[-2], parts.tiles(use.view(0).shape[-1]))
-    if moving:
-        count = use.plan["parts"]
+    count = use.plan["parts"] if moving else ceildiv(b.shape[-2], parts.tiles(depth))
     assert isinstance(count, int)
-    macros: dict[str, MacroValue] = {"PARTS": count}
-    if moving:
-        macros["FLOATS"] = True
-    return blocked(use, "gemm_parts", macros, lines_of(use), Room(
+    macros: dict[str, MacroValue] = {"PARTS": count, **({"FLOATS": True} if moving else {})}
+    return macros, Room(
         TALL, nr, deep, each=TALL // 2 * count, more=TALL // 2, unit=UNIT,
-        copies=use.plan["near"], aside=NEAR, panel=_panel(deep, count, nr) if moving else 0))
+        copies=use.plan["near"], aside=NEAR, panel=_panel(deep, count, nr) if moving else 0)
 
 
 # ---- the op ------------------------------------------------------------------------------------

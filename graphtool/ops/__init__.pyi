@@ -513,6 +513,25 @@ class _conv_int(Op):
 
 conv_int: _conv_int
 
+class _conv_parts(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        /,
+        *,
+        channels: int,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        dilation: tuple[int, int] = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """2-d convolution in float32 by a matrix unit of bfloat16, channels last; x includes its
+        padding and is split into parts. The weights of each group are a matrix [KH·KW·C, O] as
+        `pack_parts` lays it out"""
+
+conv_parts: _conv_parts
+
 class _cos(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """the cosine of x in radians"""

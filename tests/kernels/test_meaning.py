@@ -224,6 +224,16 @@ def gemm_parts_across(x: Any) -> Any:
     return o.gemm_parts(o.transpose(x, perm=(0, 2, 1)), w, n=33)
 
 
+def conv_parts(x: Any) -> Any:
+    out = []
+    for groups, dilation in ((1, (1, 1)), (2, (1, 2))):
+        w = packed("pack_parts", data((groups, 6 * x.shape[3] // groups, 35)), nr=NR)(x)
+        out.append(finished(o.conv_parts(
+            x, w, channels=35 * groups, window=(2, 3), strides=(2, 1), dilation=dilation,
+            plan=Plan("conv_parts", (("deep", 32),)))))
+    return tuple(out)
+
+
 def conv_amx(x: Any) -> Any:
     kind, out = np.int8 if x.dtype is dtypes.uint8 else x.dtype.numpy, []
     for gathered in (False, True):
@@ -344,6 +354,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
              (gemm, ("f32[1,5]",))],
     "conv_amx": [(conv_amx, ("u8[2,5,19,5]",)), (conv_amx, ("bf16[1,5,7,5]",)),
                  (conv_amx, ("bf16[2,9,7,5]",)), (conv_amx, ("f16[1,5,7,5]",))],
+    "conv_parts": [(conv_parts, ("f32[2,5,19,12]",))],
     "conv_bytes": [(conv_bytes, ("i8[2,5,8,5]",))],
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_bytes": [(depthwise_bytes, ("u8[2,7,6,5]",))],

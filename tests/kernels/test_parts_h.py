@@ -44,7 +44,7 @@ GT_INLINE void product(const int parts, const float *x, int64_t rows, int64_t de
     *in_tiles = gt_all_split(seen) && gt_parts_in_tiles();
     memset(sums, 0, sizeof(float) * 32 * GT_COLUMNS);
     if (!*in_tiles) {
-        gt_parts_rows(parts, x, depth, 1, rows, b, depth, sums);
+        gt_parts_rows(parts, x, depth, rows, b, 0, depth, sums);
         return;
     }
 #ifdef GT_AMX

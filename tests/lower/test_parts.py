@@ -19,7 +19,8 @@ from graphtool.ir.plan import chosen_plan
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
-from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.conv_parts import CONV_PARTS
 from graphtool.kernels.gemm import GEMM
 from graphtool.kernels.gemm_parts import GEMM_PARTS, GEMM_PARTS_MOVING
 from graphtool.symbolic import Symbol, symbol_of
@@ -71,6 +72,49 @@ def test_products(m: int, n: int, k: int, deep: int, split: int, parts: int, for
     for threads in (1, 2):
         (got,) = graphtool.load(folder, threads=threads)(x=given).values()
         assert (np.abs(got - 1.0 - exact) <= ERROR[parts] * (size + 1)).all()
+
+
+# images with their padding, filters, strides, dilation, groups
+CONVOLUTIONS = [((2, 8, 9, 70), (20, 70, 2, 3), (2, 1), (1, 2), 1),
+                ((1, 16, 17, 8), (64, 8, 1, 5), (1, 2), (1, 1), 1),
+                ((3, 15, 14, 64), (64, 64, 3, 3), (2, 2), (1, 1), 1),
+                ((1, 20, 20, 3), (40, 3, 7, 7), (2, 2), (1, 1), 1),
+                ((1, 12, 13, 64), (128, 32, 3, 3), (1, 1), (2, 2), 2),
+                ((1, 1, 200, 32), (48, 32, 1, 7), (1, 1), (1, 3), 1),
+                ((1, 1, 2, 3), (5, 3, 1, 1), (1, 1), (1, 1), 1)]
+
+
+@pytest.mark.part(4)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize(("image", "filters", "strides", "dilation", "groups"), CONVOLUTIONS,
+                         ids=str)
+def test_convolutions(image: Any, filters: Any, strides: Any, dilation: Any, groups: int,
+                      parts: int, target: str, tmp_path: Path) -> None:
+    """Some pixels read an infinity or a NaN: where the definition has them, and nowhere else."""
+    rng = np.random.default_rng(sum(image))
+    x, w = spread(rng, image, 0), spread(rng, filters, 0)
+    x[0, -1, -1, 0], x[0, 0, 0, -1] = np.inf, np.nan
+    size = (groups, filters[0] // groups, *filters[1:])
+    matrix = w.reshape(size).transpose(0, 3, 4, 2, 1).reshape(groups, -1, size[1])
+    plan = CONV_PARTS.plan(parts=parts, deep=64 if parts == 3 else 768, split=parts - 1, near=40)
+
+    def function(x: Any) -> Any:
+        panels = o.pack_parts(x.builder.constant(matrix), nr=TARGETS[target].nr, parts=parts)
+        return o.conv_parts(x, panels, channels=filters[0], window=filters[2:], strides=strides,
+                            dilation=dilation, plan=plan) + 1.0
+    graph = trace(function, [TensorType(dtypes.float32, x.shape)], ["x"])
+    done = passes.run(Module(graph, ("y",)), "fold,fuse", supply={"target": TARGETS[target]})
+    folder = build(done, tmp_path / "b", target=replace(TARGETS[target], threads=2))
+    plain = trace(lambda x, w: o.conv(x, w, strides=strides, rhs_dilation=dilation, groups=groups,
+                                      channels_last=True, padding=None) + 1.0,
+                  [TensorType(dtypes.float64, s) for s in (image, filters)], ["x", "w"])
+    (want,) = interp.run(Module(plain, ("y",)), {"x": x.astype(float), "w": w.astype(float)}
+                         ).values()
+    for threads in (1, 2):
+        (got,) = graphtool.load(folder, threads=threads)(x=x).values()
+        bound = ERROR[parts] * 40 * np.sqrt(matrix[0].size)
+        np.testing.assert_allclose(got, want, rtol=0, atol=bound)
 
 
 def spread(rng: np.random.Generator, shape: tuple[int, ...], by: Any) -> Array:
@@ -147,20 +191,24 @@ def test_an_open_number_of_rows(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [1.0, np.inf, np.nan, 1e9])
-@pytest.mark.parametrize("shape", [(256, 64), (1, 64, 16, 16)], ids=str)
-def test_weights_that_do_not_split_are_for_multiply_adds(shape: Any, value: float) -> None:
-    """Of layers and of convolutions 1×1."""
-    w = np.ones((64, 128), np.float32)
+@pytest.mark.parametrize(("shape", "window"), [((256, 64), 1), ((1, 64, 16, 16), 1),
+                                               ((1, 64, 41, 41), 2)], ids=str)
+def test_weights_that_do_not_split_are_for_multiply_adds(shape: Any, window: int,
+                                                         value: float) -> None:
+    """Of layers and of convolutions."""
+    w = np.ones((64 * window * window, 128), np.float32)
     w[5, 5] = value
 
     def function(x: Any) -> Any:
         if len(shape) == 2:
             return o.matmul(x, x.builder.constant(w))
-        return o.conv(x, x.builder.constant(w.T.reshape(128, 64, 1, 1).copy()), padding=None)
+        filters = x.builder.constant(w.T.reshape(128, 64, window, window).copy())
+        return o.conv(x, filters, strides=(window, window), padding=None)
     module = Module(trace(function, [TensorType(dtypes.float32, shape)], ["x"]), ("y",))
     done = passes.run(module, None, supply={"target": TARGETS["tiles"]})
-    kernel = "gemm_parts" if value == 1 else "gemm"
-    assert [n.op.name for n in done.graph.nodes if n.op.name.startswith("gemm")] == [kernel]
+    split, whole = ("gemm_parts", "gemm") if window == 1 else ("conv_parts", "conv_direct")
+    kernels = [n.op.name for n in done.graph.nodes if n.op.name.startswith(("gemm", "conv_"))]
+    assert kernels == [split if value == 1 else whole]
     x = np.ones(shape, np.float32)
     (got,), (want,) = (interp.run(m, {"x": x}).values() for m in (done, module))
     np.testing.assert_allclose(got, want, rtol=1e-5)
@@ -176,8 +224,12 @@ def test_weights_that_do_not_split_are_for_multiply_adds(shape: Any, value: floa
     (Product(1, 1024, 384, 1024, False), "default", "gemm_parts_moving"),
     (Product(1, 1024, 384, 1024, False, True), "default", "gemm_parts_moving"),
     (Product(1, 1024, 384, 1024, False, True), "strict", "gemm_blocked"),
-    (Product(1, 128, 768, 768, dtype=dtypes.uint8), "default", "gemm_amx")])
-def test_what_is_chosen(site: Product, precision: str, kind: str) -> None:
+    (Product(1, 128, 768, 768, dtype=dtypes.uint8), "default", "gemm_amx"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), "default", "conv_parts{split=1"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2), "strict", "conv_direct"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, 2, 2, large=True), "default", "conv_direct"),
+    (Conv(1, 112, 112, 3, 64, 7, 7, 2, 2), "default", "conv_direct")])
+def test_what_is_chosen(site: Product | Conv, precision: str, kind: str) -> None:
     made = choose(site, named("amx", 1), rules_of(precision))
     assert str(chosen_plan(made)).startswith(kind)
     for other in ("x86-64-v4", "x86-64-v3", "x86-64", "generic"):

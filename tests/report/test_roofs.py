@@ -22,6 +22,7 @@ def chosen(plan: str) -> Choice:
     ("winograd_int{tile=4}", "int8", 1 / 4), ("gemm_bf16{nv=2}", "bf16", 1),
     ("conv_amx", "tile_bf16", 1), ("gemm_amx_blocked{split=1}", "tile_bf16", 1),
     ("gemm_parts{parts=3}", "tile_bf16", 6), ("gemm_parts{parts=2}", "tile_bf16", 3),
+    ("conv_parts{parts=3}", "tile_bf16", 6),
     ("gemm_int{nv=1}", "int8", 1), ("linear_bf16", "tile_bf16", 1), ("linear_q8", "int8", 1),
     ("linear_nbits", "f32", 1), ("depthwise{block=1,rounded=1}", "bf16", 1)])
 def test_of_each_kind_of_kernel(plan: str, kind: str, share: float) -> None:

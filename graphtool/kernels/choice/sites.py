@@ -41,6 +41,7 @@ class Conv:
     # filters hold zeros for channels or pixels that an output does not see, or taps that read only
     # padding are not among the products that may be infinite
     zeros: bool = False
+    large: bool = False  # constant weights have numbers without a sum of bfloat16 parts
     # padding of zeros that a kernel can leave out, where windows mostly see padding
     above: int = 0
     below: int = 0
@@ -104,7 +105,7 @@ class Product:
     dtype: DType = dtypes.float32
     zeros: bool = False  # B holds rows of zeros, for columns of A that are no part of the product
     dropped: bool = False  # taps that read only padding are left out of weights that may be ∞
-    large: bool = False  # B is constant, and holds numbers that have no sum of bfloat16 parts
+    large: bool = False  # B is constant, and has numbers without a sum of bfloat16 parts
 
     def __str__(self) -> str:
         return _record("product", self)

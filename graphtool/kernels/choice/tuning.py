@@ -71,7 +71,7 @@ def measured(site: Site) -> str:
         return str(replace(site, hidden=False))
     if isinstance(site, Product):
         return str(replace(site, zeros=False, dropped=False, large=False))
-    return str(replace(site, zeros=False) if isinstance(site, Conv) else site)
+    return str(replace(site, zeros=False, large=False) if isinstance(site, Conv) else site)
 
 
 def key(site: str, target: Target, threads: int) -> Key:

@@ -183,7 +183,7 @@ def _hidden(x: Tracer, window: Any, padding: Any, strides: Any, dilation: Any) -
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int,
-            zeros: bool, hidden: Mapping[str, int] | None = None, padding: Any = None) -> Any:
+            zeros: bool, hidden: Mapping[str, Any] | None = None, padding: Any = None) -> Any:
     """The convolution of an image by the best kernel for the site; `padding` is what is not part
     of the image."""
     m, _, kh, kw = w.shape

@@ -67,7 +67,7 @@ class Goal:
         name = operands[0].builder.prefix
         if self.narrowed:
             site = _assuming(site)
-        if isinstance(site, Product) and self.target.amx and _is_large(site, operands[1]):
+        if isinstance(site, Product | Conv) and self.target.amx and _is_large(site, operands[1]):
             site = replace(site, large=True)
         choice = choose(site, self.target, rules or self.rules)
         plan = chosen_plan(choice)
@@ -112,7 +112,7 @@ def is_finite(x: Tracer) -> bool:
                                     for n in held if n.outputs[0].type.dtype.is_float)
 
 
-def _is_large(site: Product, w: Tracer) -> bool:
+def _is_large(site: Product | Conv, w: Tracer) -> bool:
     """Whether weights known at build time may hold numbers that are no sums of bfloat16 parts."""
     if not site.constant or site.dtype is not dtypes.float32:
         return False

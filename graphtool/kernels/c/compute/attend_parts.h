@@ -94,10 +94,10 @@ GT_INLINE GT_JOIN(GT_NAME, _job) GT_JOIN(GT_NAME, _scores)(int64_t b,
         float *scores = unit->scores + k * GT_TALL;
         memset(scores, 0, GT_TALL * GT_NR * 4);
         if (head->keys_split)
-            gt_parts_rows(GT_PARTS, x, GT_LDQ, 1, block->rows, panel, GT_D, scores);
+            gt_parts_rows(GT_PARTS, x, GT_LDQ, block->rows, panel, 0, GT_D, scores);
         else
-            gt_parts_rows(0, x, GT_LDQ, 1, block->rows,
-                          (const char *)(plain + k * steps * GT_PARTS_RUN), GT_D, scores);
+            gt_parts_rows(0, x, GT_LDQ, block->rows,
+                          (const char *)(plain + k * steps * GT_PARTS_RUN), 0, GT_D, scores);
     }
     return (GT_JOIN(GT_NAME, _job)){0};
 }
@@ -123,8 +123,8 @@ GT_INLINE GT_JOIN(GT_NAME, _job) GT_JOIN(GT_NAME, _values)(const GT_JOIN(GT_NAME
             results, unit->from == 0, block->rows > GT_SEGMENT, 0};
     for (int64_t d = 0; d < GT_PANELS(GT_DV); d++, results += GT_TALL * GT_NR)
         for (int64_t k = 0; k < unit->count; k += GT_NR)
-            gt_parts_rows(0, unit->scores + k * GT_TALL, GT_NR, 1, block->rows,
-                          (const char *)(plain + d * GT_STEPS(GT_T) * GT_FLOATS_STEP + k * GT_NR),
+            gt_parts_rows(0, unit->scores + k * GT_TALL, GT_NR, block->rows,
+                          (const char *)(plain + d * GT_STEPS(GT_T) * GT_FLOATS_STEP), k,
                           gt_min(GT_NR, unit->count - k), results);
     return (GT_JOIN(GT_NAME, _job)){0};
 }

@@ -1,6 +1,7 @@
 /* The loop of products that copy blocks of their left operand, for templates that have the macros
    of gemm_blocked.h and define, before they include this:
 
+   GT_PRODUCTS   how many independent products
    GT_COPY       the type of a copied number, which is that of B too
    GT_LINES      lines of A: rows, or segments of them; a block is up to MR of them, a literal
    GT_TALL       numbers of GT_COPY that a copied block takes
@@ -93,7 +94,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #ifdef GT_SHAPE
     gt_amx_shape(GT_SHAPE);
 #endif
-    for (int64_t b = 0; b < (GT_BATCH); b++)
+    for (int64_t b = 0; b < (GT_PRODUCTS); b++)
         for (int64_t p = left; p < right; p += wide)
             for (int64_t c = first; c < last; c += (GT_CHUNK))
                 for (int64_t d = 0; d < depths; d++)

@@ -25,6 +25,7 @@
 #ifndef GT_BATCH
 #define GT_BATCH 1
 #endif
+#define GT_PRODUCTS (GT_BATCH)
 #define GT_COPY uint16_t
 #define GT_NV 2
 #define GT_MR 2 /* segments */

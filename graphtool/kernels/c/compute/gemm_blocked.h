@@ -27,6 +27,7 @@
 #ifndef GT_BATCH
 #define GT_BATCH 1
 #endif
+#define GT_PRODUCTS (GT_BATCH)
 #define GT_SUM float
 #define GT_COPY float
 #define GT_LINES GT_M

@@ -268,10 +268,10 @@ GT_INLINE void gt_panel_rows(const int parts, const char *b, int64_t k, int last
 
 #define GT_PARTS_ROWS 6 /* rows that gt_parts_rows takes together */
 
-/* sums[rows][GT_COLUMNS] += the floats x[r·ldx + k·ldk], `depth` of each row r, times a panel as
-   gt_panel_rows reads it, by multiply-adds. */
-GT_INLINE void gt_parts_rows(const int parts, const float *x, int64_t ldx, int64_t ldk,
-                             int64_t rows, const char *b, int64_t depth, float *sums)
+/* sums[rows][GT_COLUMNS] += the floats x[r·ldx + k], `depth` of each row r, times rows `from` to
+   from + depth of a panel as gt_panel_rows reads it, by multiply-adds. */
+GT_INLINE void gt_parts_rows(const int parts, const float *x, int64_t ldx, int64_t rows,
+                             const char *b, int64_t from, int64_t depth, float *sums)
 {
     for (int64_t first = 0; first < rows; first += GT_PARTS_ROWS) {
         const int64_t some = gt_min(GT_PARTS_ROWS, rows - first);
@@ -282,12 +282,12 @@ GT_INLINE void gt_parts_rows(const int parts, const float *x, int64_t ldx, int64
                              + i % 2 * GT_LANES);
         for (int64_t k = 0; k < depth; k += 2) {
             gt_vf even[2], odd[2];
-            gt_panel_rows(parts, b, k, k + 1 == depth, even, odd);
+            gt_panel_rows(parts, b, from + k, k + 1 == depth, even, odd);
             GT_UNROLL for (int i = 0; i < GT_PARTS_ROWS; i++) {
-                const float *row = own + gt_min(i, some - 1) * ldx + k * ldk;
+                const float *row = own + gt_min(i, some - 1) * ldx + k;
                 GT_UNROLL for (int j = 0; j < 2; j++) {
                     acc[i * 2 + j] += gt_splat(row[0]) * even[j];
-                    if (k + 1 < depth) acc[i * 2 + j] += gt_splat(row[ldk]) * odd[j];
+                    if (k + 1 < depth) acc[i * 2 + j] += gt_splat(row[1]) * odd[j];
                 }
             }
         }
