@@ -180,8 +180,7 @@ class Assigner:
         maker = self.made_by.get(x)
         if maker is not None and Trait.DENSE in maker.op.traits and not view.contiguous:
             return False
-        unit = self.unit_of.get(maker) if maker is not None else None
-        if unit is not None and unit.kind == "template" and scattered(view):
+        if scattered(view) and self.in_rows(x):
             return False  # a pass of its own in squares costs less than a line for each number
         for r in self.readers.get(x, ()):
             if Trait.DENSE in r.op.traits and not view.contiguous:
@@ -193,6 +192,14 @@ class Assigner:
             if kernel is not None and not kernel.reads(r, x, view):
                 return False
         return True
+
+    def in_rows(self, x: Value) -> bool:
+        """Whether a template computes x, or parts of it, row by row."""
+        maker = self.made_by.get(x)
+        if maker is None or maker in self.unit_of:
+            return maker is not None and self.unit_of[maker].kind == "template"
+        return maker.op.lowering in _BY_MOVEMENT and any(
+            self.in_rows(v) for v in maker.inputs if isinstance(v, Value))
 
     def pass_on(self, node: Node) -> None:
         """Pass the window required for a view of x on to x itself, if strides can express it."""

@@ -2,9 +2,9 @@
 
 With stride s, output s·i + a uses only the taps k ≡ lo − a (mod s), which read the input at i + m +
 q where k = k₀ + s·m and q = (a + k₀ − lo) / s. The s² results are interleaved by concatenation,
-which buffer assignment turns into strided stores. If the channels are so few that all phases of a
-row fit one vector, they are computed as one convolution over the union of their taps; its channels
-are already in the order of the result.
+which buffer assignment turns into strided stores. If all phases of a row read the same pixels, or
+the channels are so few that these phases fit one vector, they are computed as one convolution over
+the union of their taps; its channels are already in the order of the result.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def polyphase(x: Tracer, w: Any, attrs: Any, out: tuple[Dim, ...], convolve: Con
     padded, before = _padded(x, axes, counts, x.shape[1:3], pad)
     rows = []
     plain = {**attrs, "lhs_dilation": None, "padding": None, "strides": (1, 1)}
-    together = strides[1] * w.shape[0] <= lanes and attrs["groups"] == 1
+    alike = len({(p.start, p.taps) for p in axes[1]}) == 1
+    together = attrs["groups"] == 1 and (alike or strides[1] * w.shape[0] <= lanes)
     for row in axes[0]:
         if together:
             rows.append(_line(padded, w, row, axes[1], before, counts, strides, plain, convolve))
