@@ -6,6 +6,7 @@ run time, the indices and weights are computed. The names of coordinates are ONN
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,7 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
     for tf_crop_and_resize. torch's nearest is asymmetric with floor; its bicubic has cubic = −0.75.
     """
     outside: list[Any] = []
+    times = [1] * x.ndim
     # the first axis comes last: that step, the largest, copies whole rows
     for axis, size in reversed(list(enumerate(sizes))):
         scale = None if scales is None else scales[axis]
@@ -209,7 +211,7 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
         factor = exact_quotient(size, x.shape[axis])
         if mode == "nearest" and isinstance(factor, int) and scale in (None, factor) and (
                 _repeats(coordinates, rounding)):
-            x = _repeat(x, axis, factor)
+            times[axis] = factor
             continue
         if not isinstance(size, int) or not isinstance(x.shape[axis], int):
             x, lost = resized_along(x, axis, size, scale, crop, mode=mode, rounding=rounding,
@@ -222,6 +224,7 @@ def resize(x: Any, *, sizes: tuple[Dim, ...], mode: str = "nearest",
             outside.append(_along((at < 0) | (at > x.shape[axis] - 1), axis, x.ndim))
         x = _resample(x, axis, *_taps(at, x.shape[axis], size, scale, mode, rounding, cubic,
                                       exclude_outside, antialias))
+    x = _repeated(x, times)
     for lost in outside:
         x = o.select(lost, extrapolation, x)
     return x
@@ -234,11 +237,14 @@ def _repeats(coordinates: str, rounding: str) -> bool:
     return coordinates in ("asymmetric", "tf_half_pixel_for_nn") and rounding == "floor"
 
 
-def _repeat(x: Any, axis: int, times: int) -> Any:
-    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
-    wide = o.broadcast(o.reshape(x, shape=(*before, n, 1, *after)),
-                       shape=(*before, n, times, *after))
-    return o.reshape(wide, shape=(*before, n * times, *after))
+def _repeated(x: Any, times: Sequence[int]) -> Any:
+    """x with each element so many times along each axis, in one copy."""
+    if set(times) <= {1}:
+        return x
+    parts = [(n,) if k == 1 else (n, k) for n, k in zip(x.shape, times, strict=True)]
+    ones = o.reshape(x, shape=tuple(d for n, *k in parts for d in (n, *(1 for _ in k))))
+    wide = o.broadcast(ones, shape=tuple(d for part in parts for d in part))
+    return o.reshape(wide, shape=tuple(n * k for n, k in zip(x.shape, times, strict=True)))
 
 
 def _along(line: Array, axis: int, rank: int) -> Array:
