@@ -2,6 +2,8 @@
 // {mode: "race" | "first", contestants: {name: path}, npm, inputs: [{name, type, file, shape}],
 //  threads, warm, rounds, seconds}
 import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const job = JSON.parse(process.argv[2]);
@@ -13,6 +15,27 @@ const inputs = await Promise.all(job.inputs.map(async (row) => {
   return { ...row, data: new arrays[row.type](bytes.buffer.slice(
     bytes.byteOffset, bytes.byteOffset + bytes.length)) };
 }));
+
+const floats = async (file) => {
+  const bytes = await readFile(file);
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+};
+
+/** What a step of TensorFlow.js computes of its inputs; web_tfjs.py writes the steps. */
+const steps = (tf) => ({
+  conv: ([x], { strides, pad, activation }, [filter, bias]) =>
+    tf.fused.conv2d({ x, filter, strides, pad, bias, activation }),
+  depthwise: ([x], { strides, pad, activation }, [filter, bias]) =>
+    tf.fused.depthwiseConv2d({ x, filter, strides, pad, bias, activation }),
+  dense: ([a], { activation }, [b, bias]) => tf.fused.matMul({ a, b, bias, activation }),
+  add: ([a, b]) => tf.add(a, b),
+  mul: ([a, b]) => tf.mul(a, b),
+  softmax: ([x]) => tf.softmax(x),
+  hardSwish: ([x]) => tf.mul(x, tf.mul(tf.relu6(tf.add(x, 3)), 1 / 6)),
+  hardSigmoid: ([x]) => tf.mul(tf.relu6(tf.add(x, 3)), 1 / 6),
+  flat: ([x]) => tf.reshape(x, [x.shape[0], -1]),
+  mean: ([x], { keep }) => tf.mean(x, [1, 2], keep),
+});
 
 /** A function that runs the model once, and gives the numbers of its first output. */
 const makers = {
@@ -34,6 +57,27 @@ const makers = {
     const feeds = Object.fromEntries(inputs.map(({ data, type, shape }, i) => [
       session.inputNames[i], new ort.Tensor(types[type], data, shape)]));
     return async () => (await session.run(feeds))[session.outputNames[0]].data;
+  },
+  async tfjs(path) {
+    const load = createRequire(`${job.npm}/x.js`), tf = load("@tensorflow/tfjs-core");
+    load("@tensorflow/tfjs-backend-wasm").setThreadsCount(job.threads);
+    await tf.setBackend("wasm");
+    await tf.ready();
+    const model = JSON.parse(await readFile(path)), folder = dirname(path), known = steps(tf);
+    const all = await floats(`${folder}/weights.bin`);
+    const weights = new Map(model.steps.map((step) => [step, step.weights?.map(({ at, shape }) =>
+      tf.tensor(all.slice(at, at + shape.reduce((a, b) => a * b, 1)), shape))]));
+    const given = await Promise.all(model.inputs.map(async ({ name, file, shape }) =>
+      [name, await floats(`${folder}/${file}`), shape]));
+    return () => tf.tidy(() => {
+      const values = Object.fromEntries(given.map(([name, data, shape]) => [
+        name, tf.tensor(data, shape)]));
+      for (const step of model.steps) {
+        values[step.output] = known[step.op](
+          step.inputs.map((name) => values[name]), step, weights.get(step));
+      }
+      return values[model.output].dataSync();
+    });
   },
 };
 const kind = (name) => name.split(" ")[0];
