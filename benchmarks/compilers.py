@@ -114,14 +114,14 @@ def _torch_model(case: Case) -> tuple[Any, list[Any]]:
     return build(case.model.name)[0], [torch.from_numpy(a) for a in case.model.arrays("in")]
 
 
-def _torch_outputs(result: Any) -> list[Array]:
+def torch_outputs(result: Any) -> list[Array]:
     from benchmarks.models.seeded import flat
     return [np.asarray(t) for t in flat(result)]
 
 
 def torch_eager(case: Case) -> Loaded:
     model, inputs = _torch_model(case)
-    return Loaded(lambda: model(*inputs), _torch_outputs)
+    return Loaded(lambda: model(*inputs), torch_outputs)
 
 
 def inductor(case: Case) -> Loaded:
@@ -131,7 +131,7 @@ def inductor(case: Case) -> Loaded:
     config.compile_threads, config.freezing = 1, True
     model, inputs = _torch_model(case)
     compiled = torch.compile(model)
-    return Loaded(lambda: compiled(*inputs), _torch_outputs)
+    return Loaded(lambda: compiled(*inputs), torch_outputs)
 
 
 def inductor_build(case: Case) -> None:

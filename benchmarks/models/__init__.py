@@ -126,12 +126,21 @@ def entry(name: str) -> Entry:
 
 # what `open` builds with open sizes (open_sizes.py), and the sizes at which it is timed
 _TEXTS = ((1, 32), (2, 96), (8, 64), (4, 128))
+_IMAGES = ((1, 64, 64), (1, 128, 128), (2, 96, 128), (4, 64, 96))
+BATCHES = {  # of training tasks
+    "mlp_b64": (16, 64), "lenet_b64": (16, 64), "resnet8_cifar_b32": (8, 32),
+    "transformer_enc_b16": (4, 16), "gpt2_tiny_b4": (2, 4), "lstm_b32": (8, 32), "lm_14m": (2, 8),
+    "lstm_lm_b16": (4, 16), "unet_b8": (2, 8), "gan_b32": (8, 32), "vae_b64": (16, 64),
+    "dlrm_b256": (64, 256), "speech_b4": (1, 4)}
 OPEN: dict[str, tuple[tuple[int, ...], ...]] = {
-    **dict.fromkeys(("encoder", "encoder_fast", "attention", "language"), _TEXTS),
+    **dict.fromkeys(("encoder", "encoder_fast", "attention", "language", "listener", "conformer",
+                     "lstm", "gru"), _TEXTS),
     "patches": ((1,), (2,), (4,), (8,)), "cnn": ((1,), (4,), (16,), (64,)),
-    "segmenter": ((1, 64, 64), (1, 128, 128), (2, 96, 128), (4, 64, 96)),
-    "mlp": ((1,), (4,), (16,), (64,)), "train_cnn": ((4,), (8,), (16,), (64,)),
-    "train_mlp": ((4,), (16,), (32,), (64,)), "train_encoder": ((2,), (4,), (8,), (16,))}
+    "segmenter": _IMAGES, "unet": _IMAGES, "mlp": ((1,), (4,), (16,), (64,)),
+    "recommender": ((1,), (8,), (32,), (128,)),
+    "graph": ((50, 200), (200, 1000), (1000, 8000), (2000, 12000)),
+    "train_cnn": ((4,), (8,), (16,), (64,)), "train_encoder": ((2,), (4,), (8,), (16,)),
+    **{f"train.{task}": tuple((n,) for n in sizes) for task, sizes in BATCHES.items()}}
 DIGITS = ("digits_mlp", "digits_cnn", "digits_transformer")  # trained, in trained_digits.py
 # what `quantise` compares tools on: trained networks, and seeded ones of several kinds
 NARROW = ("resnet18", "resnet50", "mobilenet_v2", "vit_small", "bert_base_128", "gpt2_64",

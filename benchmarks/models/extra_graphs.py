@@ -64,7 +64,7 @@ class Recommender(nn.Module):
         return torch.sigmoid(self.top(torch.cat([x, products], 1)))
 
 
-def _recommender(batch: int) -> Sample:
+def recommender(batch: int) -> Sample:
     return Recommender(), (torch.rand(batch, DENSE), torch.randint(0, WORDS, (batch, FIELDS)))
 
 
@@ -73,5 +73,5 @@ MODELS = {
         torch.randn(NODES, FEATURES), torch.rand(NODES, NODES))),
     "gcn_edges": lambda: (EdgeList(), (
         torch.randn(NODES, FEATURES), torch.randint(0, NODES, (2, EDGES)), torch.rand(EDGES))),
-    "dlrm_b32": lambda: _recommender(32),
+    "dlrm_b32": lambda: recommender(32),
 }

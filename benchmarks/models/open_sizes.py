@@ -1,183 +1,202 @@
-"""Models with open sizes in plain torch: how each is made, its inputs of a size, and what is open.
+"""Models with open sizes: how each is made, its inputs of a size, and what is open.
 
 `small` ones are the same models with few channels, for tests.
 """
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
-from torch.nn import functional as F
+
+import graphtool
+from benchmarks.models import BATCHES
+from benchmarks.models.dense import UNet
+from benchmarks.models.extra_graphs import FEATURES, recommender
+from benchmarks.models.extra_small import States
+from benchmarks.models.open_nets import (
+    Attention,
+    Conformer,
+    Edges,
+    Encoder,
+    Language,
+    Listener,
+    Patches,
+    classifier,
+    perceptron,
+    segmenter,
+)
+from benchmarks.models.small import Tagger
+from benchmarks.models.tasks import OWN, TASKS
+from benchmarks.models.trained import DATA, NETWORKS
+from graphtool.ir.graph import Module
+from graphtool.symbolic import bind
 
 SEED = 7
-B, T = Dim("B", max=64), Dim("T", max=512)
+B, T, N, E = Dim("B", max=64), Dim("T", max=512), Dim("N", max=4096), Dim("E", max=32768)
+ROWS = Dim("B", max=512)
 H, W = 4 * Dim("h", min=2, max=64), 4 * Dim("w", min=2, max=64)
-
-
-class Block(nn.Module):
-    """A layer of a transformer on x [B, T, D]; `first`: its norms stand before what they norm."""
-
-    def __init__(self, d: int, heads: int, first: bool) -> None:
-        super().__init__()
-        self.heads, self.first = heads, first
-        self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
-        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
-        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
-
-    def attention(self, x: Tensor) -> Tensor:
-        b, t, d = x.shape
-        q, k, v = (y.view(b, t, self.heads, d // self.heads).transpose(1, 2)
-                   for y in self.qkv(x).chunk(3, 2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.first)
-        return self.out(y.transpose(1, 2).reshape(b, t, d))
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.first:
-            x = x + self.attention(self.norm1(x))
-            return x + self.down(F.gelu(self.up(self.norm2(x))))
-        x = self.norm1(x + self.attention(x))
-        return self.norm2(x + self.down(F.gelu(self.up(x))))
-
-
-class Encoder(nn.Module):
-    """Layers like BERT's on x [B, T, D]; with `words` on their numbers, and a result of each
-    sequence."""
-
-    def __init__(self, d: int, layers: int, words: int = 0) -> None:
-        super().__init__()
-        self.words = nn.Embedding(words, d) if words else nn.Identity()
-        self.layers = nn.Sequential(*(Block(d, d // 32, False) for _ in range(layers)))
-        self.head = nn.Linear(d, 10) if words else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.layers(self.words(x))
-        return y if self.head is None else self.head(y[:, 0])
-
-
-class Attention(nn.Module):
-    """torch's own attention of heads, batch first."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.inner = nn.MultiheadAttention(d, d // 32, batch_first=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.inner(x, x, x, need_weights=False)[0]
-        return y
-
-
-class Language(nn.Module):
-    """Layers like GPT's on numbers of words [B, T]."""
-
-    def __init__(self, d: int, layers: int, words: int = 1000) -> None:
-        super().__init__()
-        self.words, self.places = nn.Embedding(words, d), nn.Embedding(512, d)
-        self.layers = nn.Sequential(*(Block(d, d // 32, True) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, words)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.words(x) + self.places(torch.arange(x.shape[1]))
-        y = self.head(self.norm(self.layers(y)))
-        return y
-
-
-class Patches(nn.Module):
-    """A ViT on images [B, 3, 64, 64]."""
-
-    def __init__(self, d: int, layers: int) -> None:
-        super().__init__()
-        self.patch, self.places = nn.Conv2d(3, d, 8, 8), nn.Parameter(torch.randn(1, 65, d))
-        self.first, self.head = nn.Parameter(torch.randn(1, 1, d)), nn.Linear(d, 10)
-        self.layers = nn.Sequential(*(Block(d, d // 32, False) for _ in range(layers)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.patch(x).flatten(2).transpose(1, 2)
-        y = torch.cat([self.first.expand(x.shape[0], -1, -1), y], 1) + self.places
-        y = self.head(self.layers(y)[:, 0])
-        return y
-
-
-def classifier(c: int) -> nn.Module:
-    """A CNN on images [B, 3, 32, 32]."""
-    def block(n: int, m: int) -> list[nn.Module]:
-        return [nn.Conv2d(n, m, 3, padding=1), nn.BatchNorm2d(m), nn.ReLU()]
-    return nn.Sequential(*block(3, c), nn.MaxPool2d(2), *block(c, 2 * c), nn.MaxPool2d(2),
-                         *block(2 * c, 2 * c), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(2 * c, 10))
-
-
-def segmenter(c: int) -> nn.Module:
-    """A CNN on images [B, 3, H, W] with a result for each pixel."""
-    return nn.Sequential(
-        nn.Conv2d(3, c, 3, 2, 1), nn.BatchNorm2d(c), nn.ReLU(), nn.Conv2d(c, 2 * c, 3, 1, 1),
-        nn.GroupNorm(8, 2 * c), nn.ReLU(), nn.Conv2d(2 * c, 2 * c, 3, 2, 1, groups=2 * c),
-        nn.Conv2d(2 * c, 4 * c, 1), nn.ReLU(), nn.Conv2d(4 * c, 4 * c, 3, 1, 1), nn.ReLU(),
-        nn.Upsample(scale_factor=2), nn.Conv2d(4 * c, 16, 1))
-
-
-def perceptron(c: int) -> nn.Module:
-    """An MLP on x [B, 784]."""
-    return nn.Sequential(nn.Linear(784, 2 * c), nn.ReLU(), nn.Linear(2 * c, c), nn.ReLU(),
-                         nn.Linear(c, 10))
+TALL, WIDE = 16 * Dim("h", min=1, max=16), 16 * Dim("w", min=1, max=16)
+Inputs = Callable[..., tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
 class Open:
-    """`make(small)` is the model, `input` one of a size, whose numbers are those of the axes
-    `dims`; with an `optimizer` it is trained."""
+    """`make(small)` is the model, `inputs(*size, small)` are those of a size, `dims` the open axes
+    of each. With an `optimizer` it is trained: what `inputs` gives behind those of the model are
+    the labels of `loss`. `steps`: it has a recurrent layer, which torch.export unrolls."""
 
     make: Callable[[bool], nn.Module]
-    input: Callable[..., Tensor]
-    dims: dict[int, Any]
+    inputs: Inputs
+    dims: tuple[dict[int, Any], ...]
     optimizer: str = ""
     precision: str = "default"
+    loss: str = "cross_entropy"
+    steps: bool = False
 
     def model(self, small: bool = False) -> nn.Module:
         torch.manual_seed(SEED)
         return self.make(small).eval()
 
-    def program(self, size: tuple[int, ...] | None = None, small: bool = False) -> Any:
-        """The exported program; with a size, it is fixed."""
-        example = self.input(*(size or (2, *(32 for _ in self.dims))[:len(self.dims)]), small)
-        dims = None if size else ({**self.dims},)
-        return torch.export.export(self.model(small), (example,), dynamic_shapes=dims)
+    def given(self, size: tuple[int, ...], small: bool = False) -> tuple[Tensor, ...]:
+        """The same numbers in every process."""
+        torch.manual_seed(1)
+        return self.inputs(*size, small)
+
+    def example(self, small: bool = False) -> tuple[Tensor, ...]:
+        """Inputs of the model of some size, none of it 0 or 1: torch fixes those."""
+        names = {getattr(d, "root", d).__name__ for dims in self.dims for d in dims.values()}
+        return self.given((2, 32, 32)[:len(names)], small)[:len(self.dims)]
+
+    def module(self, small: bool = False) -> Module:
+        """The graph with its open sizes; through ONNX where torch would unroll open time."""
+        if not self.steps:
+            return graphtool.import_model(torch.export.export(
+                self.model(small), self.example(small), dynamic_shapes=self.dims))
+        with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+            self.to_onnx(Path(folder) / "model.onnx", small)
+            return graphtool.import_model(Path(folder) / "model.onnx",
+                                          dynamic={"B": (1, 64), "T": (1, 512)})
+
+    def to_onnx(self, path: Path, small: bool = False) -> None:
+        """The model as an ONNX file with open sizes."""
+        names = [f"in_{i}" for i in range(len(self.dims))]
+        model, example = self.model(small), self.example(small)
+        if self.steps:
+            axes = {n: {axis: d.__name__ for axis, d in dims.items()}
+                    for n, dims in zip(names, self.dims, strict=True)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch's newer exporter would unroll the layer
+                torch.onnx.export(model, example, str(path), dynamo=False, opset_version=17,
+                                  input_names=names, dynamic_axes=axes)
+        else:
+            torch.onnx.export(model, example, str(path), dynamo=True, external_data=False,
+                              opset_version=18, verbose=False, input_names=names,
+                              dynamic_shapes=self.dims)
+
+    def sizes(self, module: Module, size: tuple[int, ...], small: bool = False) -> dict[str, int]:
+        """The values of the module's symbols for inputs of a size."""
+        found: dict[str, Any] = {}
+        for value, x in zip(module.graph.inputs, self.given(size, small), strict=False):
+            bind(zip(value.type.shape, x.shape, strict=True), found)
+        return found
 
 
-def _rows(b: int, t: int, small: bool) -> Tensor:
-    return torch.randn(b, t, 64 if small else 256)
+def _rows(b: int, t: int, small: bool) -> tuple[Tensor]:
+    return torch.randn(b, t, 64 if small else 256),
 
 
-def _words(b: int, t: int, _: bool) -> Tensor:
-    return torch.randint(0, 1000, (b, t))
+def _words(b: int, t: int, _: bool) -> tuple[Tensor]:
+    return torch.randint(0, 1000, (b, t)),
 
 
-def _images(side: int) -> Callable[..., Tensor]:
-    return lambda b, _: torch.randn(b, 3, side, side)
+def _images(side: int) -> Inputs:
+    return lambda b, _: (torch.randn(b, 3, side, side),)
 
 
-ENCODER = Open(lambda small: Encoder(64, 1) if small else Encoder(256, 4), _rows, {0: B, 1: T})
-CNN = Open(lambda small: classifier(16 if small else 32), _images(32), {0: B})
-MLP = Open(lambda small: perceptron(64 if small else 256),
-           lambda b, _: torch.randn(b, 784), {0: B})
+def _planes(b: int, h: int, w: int, _: bool) -> tuple[Tensor]:
+    return torch.randn(b, 3, h, w),
+
+
+def _bands(b: int, t: int, _: bool) -> tuple[Tensor]:
+    return torch.randn(b, 80, 2 * t),
+
+
+def _steps(width: int) -> Inputs:
+    return lambda b, t, _: (torch.randn(b, t, width),)
+
+
+def _edges(n: int, e: int, _: bool) -> tuple[Tensor, ...]:
+    return torch.randn(n, FEATURES), torch.randint(0, n, (2, e)), torch.rand(e)
+
+
+def _labelled(inputs: Inputs) -> Inputs:
+    def made(*size: Any) -> tuple[Tensor, ...]:
+        x, = inputs(*size)
+        return x, torch.randint(0, 10, (len(x),))
+    return made
+
+
+def _layers(make: Callable[[int], nn.Module]) -> Callable[[bool], nn.Module]:
+    """Four layers of 256, or a small one of 64."""
+    return lambda small: nn.Sequential(*(make(64 if small else 256)
+                                         for _ in range(1 if small else 4)))
+
+
+ENCODER = Open(lambda small: Encoder(64, 1) if small else Encoder(256, 4), _rows, ({0: B, 1: T},))
+CNN = Open(lambda small: classifier(16 if small else 32), _images(32), ({0: B},))
 MODELS: dict[str, Open] = {
     "encoder": ENCODER,
-    "encoder_fast": Open(ENCODER.make, _rows, {0: B, 1: T}, precision="fast"),
-    "attention": Open(lambda small: Attention(64 if small else 256), _rows, {0: B, 1: T}),
+    "encoder_fast": Open(ENCODER.make, _rows, ENCODER.dims, precision="fast"),
+    "attention": Open(lambda small: Attention(64 if small else 256), _rows, ENCODER.dims),
     "language": Open(lambda small: Language(64, 1) if small else Language(256, 4), _words,
-                     {0: B, 1: T}),
+                     ENCODER.dims),
+    "listener": Open(lambda small: Listener(64, 1) if small else Listener(256, 4), _bands,
+                     ({0: B, 2: 2 * T},)),
+    "conformer": Open(_layers(Conformer), _rows, ENCODER.dims),
     "patches": Open(lambda small: Patches(64, 1) if small else Patches(192, 4), _images(64),
-                    {0: B}),
+                    CNN.dims),
     "cnn": CNN,
-    "segmenter": Open(lambda small: segmenter(16 if small else 32),
-                      lambda b, h, w, _: torch.randn(b, 3, h, w), {0: B, 2: H, 3: W}),
-    "mlp": MLP,
-    "train_cnn": Open(CNN.make, CNN.input, CNN.dims, "sgd{momentum=0.9}"),
-    "train_mlp": Open(MLP.make, MLP.input, MLP.dims, "sgd{momentum=0.9}"),
-    "train_encoder": Open(lambda small: Encoder(64, 1, 100) if small else Encoder(128, 2, 1000),
-                          lambda b, _: torch.randint(0, 100, (b, 64)), {0: B}, "adamw"),
+    "segmenter": Open(lambda small: segmenter(16 if small else 32), _planes,
+                      ({0: B, 2: H, 3: W},)),
+    "unet": Open(lambda small: UNet(4 if small else 16), _planes, ({0: B, 2: TALL, 3: WIDE},)),
+    "mlp": Open(lambda small: perceptron(64 if small else 256),
+                lambda b, _: (torch.randn(b, 784),), CNN.dims),
+    "recommender": Open(lambda _: recommender(1)[0], lambda b, _: recommender(b)[1],
+                        ({0: ROWS}, {0: ROWS})),
+    "graph": Open(lambda _: Edges(), _edges, ({0: N}, {1: E}, {0: E})),
+    "lstm": Open(lambda _: Tagger(), _steps(128), ENCODER.dims, steps=True),
+    "gru": Open(lambda _: States(nn.GRU(64, 128, batch_first=True), 128, 10), _steps(64),
+                ENCODER.dims, steps=True),
+    "train_cnn": Open(CNN.make, _labelled(CNN.inputs), CNN.dims, "sgd{momentum=0.9}"),
+    "train_encoder": Open(
+        lambda small: Encoder(64, 1, 100) if small else Encoder(128, 2, 1000),
+        _labelled(lambda b, _: (torch.randint(0, 100, (b, 64)),)), CNN.dims, "adamw"),
 }
+
+
+# ---- tasks of the training table ---------------------------------------------------------------
+
+
+def _batch(task: str, b: int, _: bool) -> tuple[Tensor, ...]:
+    """So many samples of the task, over and over, each with its labels."""
+    x, y = DATA[task]()
+    return x[torch.arange(b) % len(x)], y.unflatten(0, (len(x), -1))[
+        torch.arange(b) % len(x)].flatten(0, 1)
+
+
+def _trained(task: str) -> Open:
+    own, row = TASKS[task].loss == OWN, TASKS[task]
+    return Open(lambda _: NETWORKS[task](), partial(_batch, task), ({0: ROWS},) * (1 + own),
+                row.recipe, loss="" if own else row.loss)
+
+
+MODELS |= {f"train.{task}": _trained(task) for task in BATCHES}

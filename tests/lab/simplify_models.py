@@ -194,12 +194,12 @@ def exported() -> dict[str, Callable[[], ModelProto]]:
     images, a recurrent one."""
     import torch
 
-    from benchmarks.models import open_sizes as sizes
+    from benchmarks.models import open_nets as nets
     words = {"x": {0: "B", 1: "T"}}
     ids = partial(torch.randint, 100, (2, 5))
     return {
-        "encoder": lambda: _torch(lambda: sizes.Encoder(64, 2, 100), ids(), words),
-        "decoder": lambda: _torch(lambda: sizes.Language(64, 2, 100), ids(), words),
+        "encoder": lambda: _torch(lambda: nets.Encoder(64, 2, 100), ids(), words),
+        "decoder": lambda: _torch(lambda: nets.Language(64, 2, 100), ids(), words),
         "lstm": lambda: _torch(lambda: torch.nn.LSTM(8, 16, 2, batch_first=True),
                                torch.randn(2, 5, 8), words),
         "images": lambda: _torch(_images, torch.randn(2, 3, 16, 16), {"x": {0: "B"}}),
