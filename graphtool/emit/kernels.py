@@ -127,9 +127,8 @@ class Kernels:
             w.line(f"/* {c_comment(label)} */")
         if len(self.labels[kernel.name]) > 3:
             w.line(f"/* and {len(self.labels[kernel.name]) - 3} more of the same */")
-        for i, stmt in enumerate(kernel.body):
-            if isinstance(stmt, Template):
-                self.template(w, kernel, stmt, i)
+        for t, c_name in self.templates(kernel).items():
+            self.template(w, kernel, t, c_name)
         with w.standing_for(self.places.get(kernel.name)), w.block(
                 self.head(kernel) + "\n{"):
             if self.language.begins:
@@ -145,7 +144,7 @@ class Kernels:
         it = self.language
         for p in kernel.params if it.bind else ():
             yield it.bind.format(pointer=pointer_type(p, it), name=p.name)
-        if it.aligned and any(isinstance(s, Template) for s in kernel.body):
+        if it.aligned and self.templates(kernel):
             for p in kernel.params:
                 yield it.aligned.format(pointer=pointer_type(p, it), name=p.name)
         if it.workers.memory and any(isinstance(s, For) and s.reduces
@@ -165,23 +164,29 @@ class Kernels:
                           KernelFacts(masks, self.program.align < ALIGN,
                                       self.sizes.get(kernel.name, {}), self.given[kernel.name]),
                           hook,
-                          any(map(is_for_a_team, walked(kernel.body))))
+                          any(map(is_for_a_team, walked(kernel.body))), self.calls(kernel))
 
     def body(self, w: Writer, kernel: Kernel) -> None:
-        """Write the statements of a kernel; a template becomes a call of its own function. Beside
-        one with phases, every other statement is a phase too."""
+        """Write the statements of a kernel. Beside a template with phases, every other statement
+        is a phase too."""
         statements, who = self.statements(w, kernel, kernel.serial), self.language.workers
-        for i, stmt in enumerate(kernel.body):
+        for stmt in kernel.body:
             whole = phased(kernel) and not (isinstance(stmt, Template) and has_phases(stmt))
             each = f"{who.each.format(part=who.args[0])} {{" if whole else ""
             with w.block(each) if whole else nullcontext():
-                if isinstance(stmt, Template):
-                    args = ", ".join((*who.args, *self.names(kernel)))
-                    w.line(f"{self.program.name}_{kernel.name}_{i}({args});")
-                else:
-                    statements.stmt(stmt)
+                statements.stmt(stmt)
             if whole:
                 w.line(f"{who.wait};")
+
+    def templates(self, kernel: Kernel) -> dict[Template, str]:
+        """The templates of a kernel, each with the name of its function."""
+        used = dict.fromkeys(s for s in walked(kernel.body) if isinstance(s, Template))
+        return {t: f"{self.program.name}_{kernel.name}_{i}" for i, t in enumerate(used)}
+
+    def calls(self, kernel: Kernel) -> dict[Template, str]:
+        """The templates of a kernel, each with the call of its function."""
+        args = ", ".join((*self.language.workers.args, *self.names(kernel)))
+        return {t: f"{name}({args});" for t, name in self.templates(kernel).items()}
 
     def names(self, kernel: Kernel) -> list[str]:
         """What a kernel hands on to its templates besides the piece."""
@@ -189,9 +194,9 @@ class Kernels:
         return [*worker, *(p.name for p in kernel.params),
                 *(p.name for p in self.passed[kernel.name]), *kernel_dims(kernel, self.dims)]
 
-    def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
+    def template(self, w: Writer, kernel: Kernel, t: Template, c_name: str) -> None:
         """Write the hooks and macros of one template, and the include of its header."""
-        c_name, who = f"{self.program.name}_{kernel.name}_{at}", self.language.workers
+        who = self.language.workers
         params = "".join(f", {p}" for p in self.parameters(kernel, self.language))
         args = "".join(f", {n}" for n in self.names(kernel))
         with w.standing_for(self.places.get(kernel.name)):

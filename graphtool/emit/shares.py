@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from graphtool.emit.language import language_of
 from graphtool.loops.contract import CONTRACTS
-from graphtool.loops.ir import For, Template
+from graphtool.loops.ir import For, If, Stmt, Template
 from graphtool.loops.program import Kernel, Program, Run, Step, Times, runs
+from graphtool.loops.walk import statements
 from graphtool.symbolic import Dim, maximum
 
 LEAST_WORK = 8_000_000  # nominal flops of a piece: some 30 µs
@@ -65,9 +66,18 @@ def is_shared(program: Program) -> bool:
 
 def is_divisible(kernel: Kernel) -> bool:
     """Whether more pieces repeat no work: of a template, or of loops around the shared one."""
-    return not kernel.serial and all(
-        CONTRACTS[s.kernel].grain != "whole" and not has_phases(s) if isinstance(s, Template)
-        else isinstance(s, For) and s.mode.startswith("parallel") for s in kernel.body)
+    return not kernel.serial and all(map(_divides, kernel.body))
+
+
+def _divides(s: Stmt) -> bool:
+    match s:
+        case Template():
+            return CONTRACTS[s.kernel].grain != "whole" and not has_phases(s)
+        case If(_, then, orelse):
+            return all(map(_divides, (*then, *orelse)))
+        case For():
+            return s.mode.startswith("parallel")
+    return False
 
 
 def has_phases(t: Template) -> bool:
@@ -102,4 +112,4 @@ def own_bytes(program: Program) -> Dim:
 
 
 def _templates(kernel: Kernel) -> Iterator[Template]:
-    return (s for s in kernel.body if isinstance(s, Template))
+    return (s for s in statements(kernel.body) if isinstance(s, Template))

@@ -24,7 +24,19 @@ from graphtool.emit.tables import TableRow, by_table
 from graphtool.emit.teams import is_outer
 from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
-from graphtool.loops.ir import Accumulate, Const, Expr, For, If, Index, Let, Load, Stmt, Store
+from graphtool.loops.ir import (
+    Accumulate,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Template,
+)
 from graphtool.loops.program import Param
 from graphtool.symbolic import Dim, Symbol, coefficient, substitute, symbol_of
 
@@ -34,11 +46,13 @@ _OPERATORS = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 class Statements:
     """Prints statements of the loop IR. `serial`: one worker runs all iterations of loops that are
     divided elsewhere. `hook`: they are those of a hook. `teams`: in the kernel, workers run
-    iterations of a divided loop together."""
+    iterations of a divided loop together. `calls` are those of the kernel's templates."""
 
     def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param], serial: bool,
-                 around: KernelFacts, hook: bool = False, teams: bool = False) -> None:
+                 around: KernelFacts, hook: bool = False, teams: bool = False,
+                 calls: Mapping[Template, str] | None = None) -> None:
         self.w, self.p, self.params, self.serial = w, printer, params, serial
+        self.calls = calls or {}
         self.around, self.language = around, printer.language
         who = self.language.workers
         self.outer, self.inner, self.flat = who.outer, who.row if hook else who.inner, who.flat
@@ -78,6 +92,8 @@ class Statements:
                 self.block(f"if ({self.expr(cond)}) {{", then)
                 if orelse:
                     self.block("else {", orelse)
+            case Template():
+                self.w.line(self.calls[s])
 
     def store(self, line: str) -> None:
         """Write a store; one worker does what all of a team would do."""

@@ -10,23 +10,25 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.choice import device
-from graphtool.kernels.choice.contractions import few_rows
+from graphtool.kernels.choice.contractions import few_rows, fills_wide_tiles
 from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.conv_direct import pointwise
 from graphtool.kernels.kit import (
     HALF, NV, TILE, Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro,
     MacroValue, Node, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Sizes,
-    Target, TensorType, Use, Value, View, all_bfloat16, all_rows, best_split, bounds,
-    broadcast_shapes, ceildiv, half_macros, if_zeros, lowered_product, narrowed, need, never,
+    Target, TensorType, Use, Value, View, all_bfloat16, all_rows, best_split, broadcast_shapes,
+    by_rows, ceildiv, half_macros, if_zeros, lowered_product, narrowed, need, never,
     number, panel_vectors, product, product_cost, product_widths, products, register, rounding,
     rows_by_columns, rows_of_neighbours, rows_of_tile, sizes, summed, sums, target_op, unpacked,
     vectors_of, widths)
 from graphtool.kernels.tiles import PAIRS
 from graphtool.loops.pull import transposed
+from graphtool.symbolic import minimum
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache
 ENDLESS = 1 << 30  # KB: all rows
-FEW = 4  # rows for which a tile takes several panels side by side
+FEW = 4  # fewer rows than these take several panels side by side
+WIDE = 8  # the vectors of such a tile
 MACROS = (
     HALF, PAIRS, *TILE,
     *sizes(M="rows of A", N="columns of B", K="columns of A",
@@ -53,7 +55,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     batch, m, n, k, lda, ldk = t.sizes("BATCH M N K LDA LDK")
     nr, kind, laid = vectors_of(t), number(t), _panel_width(t)
     if t.has("LAID"):
-        t.need(laid > 0 and t.get("NV") % laid == 0 and t.get("MR") <= FEW and not (
+        t.need(laid > 0 and t.get("NV") % laid == 0 and t.get("MR") < FEW and not (
             t.has("HALF") or t.has("LDK")), "LAID that divides NV, for a few rows of floats")
         nr = laid * t.lanes
     panel = (-(-n // nr), -(-k // 2), nr * 2) if t.get("PAIRS") else (-(-n // nr), k, nr)
@@ -81,33 +83,47 @@ def lower(use: Use, pairs: bool = False) -> Lowered:
     *lead, m, _ = use.out.type.shape
     shared = len(b.shape) == 3
     if transposed(a):
-        return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)), pairs)
+        return in_tiles(use, Lines(tuple(lead), m, a.strides[-2], (m,)), use.plan, pairs)
     whole = all_rows(a) if shared else None
     if whole is not None:
-        return _product(use, a, b, whole, pairs)
+        return in_tiles(use, whole, use.plan, pairs)
     if shared and len(lead) == 2:
         return pointwise(use, a, b, pairs)
-    return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)), pairs)
+    return in_tiles(use, Lines(tuple(lead), m, a.strides[-2], (m,)), use.plan, pairs)
 
 
-def _product(use: Use, a: View, b: View, lines: Lines, pairs: bool) -> Lowered:
-    """The products of these rows."""
-    nr = b.shape[-1]
-    assert isinstance(nr, int)
+def in_tiles(use: Use, lines: Lines, plan: Mapping[str, int], pairs: bool = False) -> Lowered:
+    """The products of these rows by a plan of GEMM. Of few rows a tile takes several panels side by
+    side, also where only a run knows that there are so few."""
+    a, columns = use.view(0), use.out.type.shape[-1]
+    nr = use.view(1).shape[-1]
+    assert isinstance(nr, int) and isinstance(columns, int)
     nv = panel_vectors(use.target, nr // 2 if pairs else nr)
+    usual = partial(_template, use, lines, plan, nv, pairs)
+    if transposed(a) or a.dtype in dtypes.HALVES or use.target.grid:
+        return usual()
+    open_ = not isinstance(lines.count, int) and fills_wide_tiles(columns, use.target)
+    beside = plan["beside"] or (WIDE // nv if open_ else 0)
+    return by_rows(lines.count, FEW, partial(usual, beside), usual) if beside > 1 else usual()
+
+
+def _template(use: Use, lines: Lines, plan: Mapping[str, int], nv: int, pairs: bool,
+              beside: int = 1) -> Lowered:
+    """The template, with tiles of so many panels of nv vectors."""
+    a, wide = use.view(0), nv * beside
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
-    few = bounds(lines.count)[1]
-    if (wide := use.plan["beside"]) and not transposed(a) and few is not None and few <= FEW:
-        more["LAID"], nv = nv, nv * wide
+    if beside > 1:
+        more["LAID"] = nv
+    most = lines.count if beside == 1 else minimum(lines.count, FEW - 1)
     macros: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
-                                     "MR": rows_of_tile(use.target, nv, lines.count), "NV": nv}
-    if kept := use.plan["resident"]:
+                                     "MR": rows_of_tile(use.target, wide, most), "NV": wide}
+    if kept := plan["resident"]:
         more["RESIDENT"] = kept * 1024
-    if split := use.plan["split"]:
+    if split := plan["split"]:
         more["BY_ROWS"] = split == 1
     sizes = product(lines.lead), lines.count, use.out.type.shape[-1]
-    macros |= device.tile(use.target, *sizes, a.shape[-1], nv, a.dtype in dtypes.HALVES,
-                          use.plan["unit"])
+    macros |= device.tile(use.target, *sizes, a.shape[-1], wide, a.dtype in dtypes.HALVES,
+                          plan["unit"])
     return lowered_product(use, "gemm", lines, macros, more, device.slabs(use, macros, *sizes))
 
 
@@ -199,7 +215,7 @@ def _tiles(s: Product, target: Target) -> list[tuple[int, dict[str, int]]]:
     which is as fast as wide panels: so one copy of the weights serves a prompt and a step.
     """
     if few_rows(s, target) and not s.dtype.is_narrow and not s.across and s.fixed:
-        return [(nv, {"beside": 8 // nv}) for nv in widths(s.n, target)]
+        return [(nv, {"beside": WIDE // nv}) for nv in widths(s.n, target)]
     return [(nv, {}) for nv in product_widths(s, target)]
 
 

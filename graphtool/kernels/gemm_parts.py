@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
@@ -16,14 +17,14 @@ from graphtool import ops as o
 from graphtool.kernels.choice.machine import streamed
 from graphtool.kernels import gemm
 from graphtool.kernels.choice.operands import packed
-from graphtool.kernels.gemm import plain, reads
+from graphtool.kernels.gemm import GEMM, in_tiles, plain, reads
 from graphtool.kernels.gemm_amx_blocked import TALL, UNIT
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.kit import (
     Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lowered, Macro, MacroValue, Numbers,
     Parameter, Plan, Product, Record, Rows, Rules, Target, TensorType, Use, best_split, blocks,
-    broadcast_shapes, ceil, ceildiv, fetched, longest, mark, need, never, overlapped, products,
-    register, rounding, rows_by_columns, target_op)
+    broadcast_shapes, by_rows, ceil, ceildiv, fetched, longest, mark, need, never, overlapped,
+    products, register, rounding, rows_by_columns, target_op)
 from graphtool.kernels.packing import parts
 
 MACROS = (Macro("PARTS", "literal", "parts of a number"), *BLOCKS,
@@ -81,6 +82,15 @@ def _copied(deep: int, count: int) -> int:
 def _panel(deep: int, count: int, nr: int) -> int:
     """The floats of a part of a panel that is split."""
     return deep * count * nr // 2 + TALL // 2
+
+
+def lower_moving(use: Use) -> Lowered:
+    """The product in tiles of the unit, unless there turn out to be few rows: these are multiplied
+    as floats, which the panels hold."""
+    lines, unit = lines_of(use), partial(lower, use)
+    if isinstance(lines.count, int):
+        return unit()
+    return by_rows(lines.count, ENOUGH, partial(in_tiles, use, lines, GEMM.values(None)), unit)
 
 
 def lower(use: Use) -> Lowered:
@@ -246,4 +256,4 @@ SERVES = (
 register(Record(
     Contract("gemm_parts", "a product of float32 by a matrix unit of bfloat16, each number as a "
              "sum of parts", MACROS, POINTERS, meaning, ("b", "m", "n"), touches, grain="pieces"),
-    {"gemm_parts": lower, "gemm_parts_moving": lower}, reads, serves=SERVES))
+    {"gemm_parts": lower, "gemm_parts_moving": lower_moving}, reads, serves=SERVES))

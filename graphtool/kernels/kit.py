@@ -25,8 +25,8 @@ from graphtool.kernels.packing.integers import exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, anywhere, register, rows_of_neighbours, target_op
 from graphtool.kernels.tiles import (
-    HALF, HALVES, TILE, Lines, all_rows, half_macros, lowered_product, number, panel_vectors,
-    products, round_up, rows_of_tile, start, summed, sums, vectors_of, work_of)
+    HALF, HALVES, TILE, Lines, all_rows, by_rows, half_macros, lowered_product, number,
+    panel_vectors, products, round_up, rows_of_tile, start, summed, sums, vectors_of, work_of)
 from graphtool.kernels.use import Lowered, Macros, Use
 from graphtool.loops.contract import (
     Array, Contract, Instance, Macro, Pointer, flags, literals, mark, sizes, word)
@@ -46,11 +46,11 @@ __all__ = [
     "MacroValue", "Macros", "Node", "Numbers", "Order", "Packed", "Parameter", "Plan", "Pointer",
     "Product", "Record", "Rows", "Rules", "Sizes", "Symbol", "Target", "TensorType",
     "UnsupportedError", "Use", "Value", "View", "all_bfloat16", "all_rows", "anywhere",
-    "best_split", "block_cycles", "blocks", "bounds", "broadcast_shapes", "by_weights", "ceil",
-    "ceildiv", "elements", "exact", "fetched", "flags", "group_of", "half_macros", "if_zeros",
-    "images", "literals", "longest", "lowered_product", "mark", "narrowed", "nbits", "need",
-    "never", "number", "overlapped", "packed", "panel_bytes", "panel_vectors", "product",
+    "best_split", "block_cycles", "blocks", "bounds", "broadcast_shapes", "by_rows", "by_weights",
+    "ceil", "ceildiv", "elements", "exact", "fetched", "flags", "group_of", "half_macros",
+    "if_zeros", "images", "literals", "longest", "lowered_product", "mark", "narrowed", "nbits",
+    "need", "never", "number", "overlapped", "packed", "panel_bytes", "panel_vectors", "product",
     "product_cost", "product_widths", "products", "register", "round_up", "rounding",
     "rows_by_columns", "rows_of_neighbours", "rows_of_tile", "sizes", "start", "summed", "sums",
-    "symbol_of", "target_op", "tile_rows", "unflatten_index", "unpacked", "vectors_of",
-    "widths", "word", "work_of", "wrapped"]
+    "symbol_of", "target_op", "tile_rows", "unflatten_index", "unpacked", "vectors_of", "widths",
+    "word", "work_of", "wrapped"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphtool import dtypes
@@ -13,7 +13,7 @@ from graphtool.errors import UsageError
 from graphtool.kernels.use import ENDLESS, Lowered, Macros, Use
 from graphtool.loops.contract import Instance, Macro, mark, word
 from graphtool.loops.touches import Numbers
-from graphtool.loops.ir import MacroValue
+from graphtool.loops.ir import Apply, Const, If, Index, MacroValue
 from graphtool.loops.pull import View, row_stride
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of, typical_size
@@ -125,6 +125,20 @@ def lowered_product(use: Use, kernel: str, lines: Lines, before: Macros,
                          symbol_of(row) if len(lines.axes) > 1 and not (
                              lines.lead or lines.order) else None)
     return Lowered(use.template(kernel, macros, pointers, hook), batch * m * n * k * 2)
+
+
+def by_rows(rows: Dim, enough: int, few: Callable[[], Lowered], many: Callable[[], Lowered]
+            ) -> Lowered:
+    """`few` for fewer rows than `enough`, else `many`: of an open number of rows a run knows which,
+    and both of them read the same operands."""
+    least, most = bounds(rows)
+    if least is not None and least >= enough:
+        return many()
+    if most is not None and most < enough:
+        return few()
+    fewer = Apply("lt", (Index(rows, dtypes.int64), Const(enough, dtypes.int64)), dtypes.bool_)
+    usual = many()
+    return replace(usual, body=(If(fewer, few().body, usual.body),))
 
 
 def start(v: View) -> tuple[str, Dim]:

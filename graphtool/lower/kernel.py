@@ -63,13 +63,14 @@ class KernelTable:
                 names[b], reads = f"x{reads}", reads + 1
         params = tuple(Param(names[b], buffers[b].dtype, b not in written, buffers[b].packed)
                        for b in order)
-        statements = renamed(body, lambda b: names.get(b, b))
+        stmts = renamed(body, lambda b: names.get(b, b))
         small = work < SERIAL_BELOW and not self.grid
-        serial = (small or not _shared(body)) and not any(isinstance(s, Template) for s in body)
-        kernel = self.kernels_by_text.get((params, statements, serial))
+        serial = (small or not _shared(body)) and not any(
+            isinstance(s, Template) for s in statements(body))
+        kernel = self.kernels_by_text.get((params, stmts, serial))
         if kernel is None:
-            kernel = Kernel(f"k{len(self.kernels_by_text)}", params, statements, serial)
-            self.kernels_by_text[params, statements, serial] = kernel
+            kernel = Kernel(f"k{len(self.kernels_by_text)}", params, stmts, serial)
+            self.kernels_by_text[params, stmts, serial] = kernel
         return kernel, tuple(order), frozenset(written)
 
 
@@ -86,7 +87,7 @@ def _buffers(body: tuple[Stmt, ...]) -> tuple[list[str], set[str]]:
 
 def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
     """The buffers of the statements in order of appearance, those read, and those written."""
-    whole = [(b, write) for s in body if isinstance(s, Template)
+    whole = [(b, write) for s in statements(body) if isinstance(s, Template)
              for names, write in ((s.reads, False), (s.writes, True)) for b in names]
     accessed = [(b, write) for b, write in (*whole, *accesses(body)) if b != "acc"]
     return (list(dict.fromkeys(b for b, _ in accessed)), {b for b, write in accessed if not write},

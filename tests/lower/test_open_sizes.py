@@ -158,3 +158,24 @@ def test_columns_are_added_by_rows() -> None:
     assert len(scalar) <= 1, scalar  # few columns
     (product,) = [t for k in program.kernels for t in templates(k.body, {"N": 64, "ROWS": 40})]
     assert dict(product.macros)["BATCH"] == 1
+
+
+@pytest.mark.parametrize("march", ["x86-64-v3", "native"])
+def test_any_number_of_open_rows_has_a_product(march: str, tmp_path: Path) -> None:
+    """A run multiplies few rows in other tiles than many: numbers on both sides of each bound."""
+    rng = np.random.default_rng(1)
+    w = rng.standard_normal((33, 140), np.float32)
+    rows = Symbol("M", 0, 4096)
+    graph = trace(lambda x: o.matmul(x, w) + 1.0,
+                  [TensorType(dtypes.float32, (dim_of(rows), 33))], ["x"])
+    module = Module(graph, ("y",), symbols={"M": rows})
+    ready = optimised(module, named(march, 2))
+    program = lower(ready, named(march, 2))
+    assert any(isinstance(s, If) for k in program.kernels for s in k.body)
+    model = compiled(ready, tmp_path / "b", target=march)
+    for n in (0, 1, 3, 4, 15, 79, 80, 81, 200):
+        x = rng.standard_normal((n, 33), np.float32)
+        if n > 3:
+            x[1, 5], x[2, 7] = np.inf, np.nan
+        np.testing.assert_allclose(model.run({"x": x})["y"], interp.run(module, {"x": x})["y"],
+                                   1e-5, 2e-5, err_msg=str(n))

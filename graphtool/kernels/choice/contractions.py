@@ -168,7 +168,12 @@ def best_split(s: Product) -> int:
 
 def few_rows(s: Product, target: Target) -> bool:
     """Whether reading the weights is all the work, and they fill wide tiles."""
-    return s.m <= 3 and s.n >= 4 * target.lanes
+    return s.m <= 3 and fills_wide_tiles(s.n, target)
+
+
+def fills_wide_tiles(columns: int, target: Target) -> bool:
+    """Whether there are columns for tiles that are wider than usual."""
+    return columns >= 4 * target.lanes
 
 
 def product_widths(s: Product, target: Target) -> list[int]:
