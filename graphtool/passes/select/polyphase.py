@@ -50,11 +50,19 @@ def unfit(x: Tracer, w: Any, attrs: Any, out: tuple[Dim, ...]) -> str:
         return "it also has strides"
     if any(d != 1 for d in attrs["rhs_dilation"] or ()):
         return "its window is dilated"
-    if not all(isinstance(d, int) for d in (*out[1:3], *x.shape[1:3], *w.shape[2:], *lows)):
-        return "its sizes are not known"
-    if any(d % s for d, s in zip(out[1:3], attrs["lhs_dilation"], strict=True)):
+    if not all(isinstance(d, int) for d in (*w.shape[2:], *lows)):
+        return "its window is not known"
+    counts = _counts(out, attrs)
+    if any(n * s != d for d, n, s in zip(out[1:3], counts, attrs["lhs_dilation"], strict=True)):
         return "the size of its result is not a multiple of its strides"
+    if not all(isinstance(n - d, int) for n, d in zip(counts, x.shape[1:3], strict=True)):
+        return "how much larger its result is, is not known"
     return "" if all(_axes(w, attrs)) else "a phase would have no tap"
+
+
+def _counts(out: tuple[Dim, ...], attrs: Any) -> list[Dim]:
+    """The size of a phase along both axes."""
+    return [d // s for d, s in zip(out[1:3], attrs["lhs_dilation"], strict=True)]
 
 
 def _axes(w: Any, attrs: Any) -> list[list[Phase]]:
@@ -80,7 +88,7 @@ def polyphase(x: Tracer, w: Any, attrs: Any, out: tuple[Dim, ...], convolve: Con
     """
     strides = attrs["lhs_dilation"]
     axes = _axes(w, attrs)
-    counts = [d // s for d, s in zip(out[1:3], strides, strict=True)]
+    counts = _counts(out, attrs)
     padded, before = _padded(x, axes, counts, x.shape[1:3], pad)
     rows = []
     plain = {**attrs, "lhs_dilation": None, "padding": None, "strides": (1, 1)}
@@ -101,7 +109,7 @@ def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any, pad: Pad) -> tuple[Tr
     before, after = [], []
     for line, n, d in zip(axes, counts, sizes, strict=True):
         before.append(max(0, -min(p.start for p in line)))
-        after.append(max(0, max(n + p.taps - 1 + p.start for p in line) - d))
+        after.append(max(0, max(p.taps - 1 + p.start for p in line) + n - d))
     if any(before) or any(after):
         x = pad(x, tuple(zip(before, after, strict=True)))
     return x, before

@@ -32,7 +32,8 @@ TRANSPOSED = [  # channels in and out, size, window, stride, padding
 ]
 
 
-def convolution(shape: tuple[int, ...], out: int, window: tuple[int, int], **attrs: Any) -> Any:
+def convolution(shape: tuple[int | str, ...], out: int, window: tuple[int, int],
+                **attrs: Any) -> Any:
     def fn(x: Any) -> Any:
         w = values(x, out, shape[3], *window)
         return o.conv(x, w, channels_last=True, **attrs)
@@ -58,6 +59,15 @@ def test_transposed_in_phases(c: int, out: int, size: Any, window: Any, stride: 
     m = convolution((2, *size, c), out, window, padding=padding, lhs_dilation=stride)
     new = run(m, "select{march=x86-64-v4},simplify,fold")
     assert kernels(new)
+    assert_same(m, new, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("window", "padding"), [
+    ((2, 2), ((1, 1), (1, 1))), ((4, 4), ((2, 2), (2, 2))), ((3, 3), ((1, 2), (2, 1)))])
+def test_open_images_are_transposed_in_phases_too(window: Any, padding: Any) -> None:
+    m = convolution((2, "B", "B", 4), 24, window, padding=padding, lhs_dilation=(2, 2))
+    new = run(m, "select{march=x86-64-v4},simplify,fold")
+    assert len(kernels(new)) == 4
     assert_same(m, new, rtol=1e-4)
 
 
