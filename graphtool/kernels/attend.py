@@ -257,6 +257,7 @@ UNTILED = 4  # from this number of queries on, it packs its keys and values
 _KEYS = (1024, 512)  # numbers of keys processed together, if there are twice as many
 _SOFTMAX = 14  # cycles for a vector of scores: maximum, exponentials, sum
 _MASK = 3  # further cycles if a mask is added
+_ROW, _UNEVEN = 40, 100  # cycles for a row of scores; further ones if each row sees more keys
 # cycles for a row of a tile in each chunk of keys: its maximum, and scaling the earlier sums
 _CHUNK = 60
 _BEGUN = 30  # cycles to begin and to store a tile
@@ -295,13 +296,15 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
     first cache if those of a chunk fit there.
     """
     nv, rows, keys = c.get("nv", t.nv), c.get("rows", t.mr), c.get("keys", 0)
-    nr, seen = nv * t.lanes, seen_keys(s)
+    nr = nv * t.lanes
+    seen = seen_keys(s, rows + nr)
     heads = longest(s.heads * ceil(s.s, rows), t.threads) / ceil(s.s, rows)
     chunks = max(1, seen // keys if keys else 1)
     wide, deep = ceil(seen, nr), ceil(s.v, nr)
     tiles = block_cycles(s.s, min(rows, tile_rows(t, nv, None)), nv)
     products = (wide * s.d + deep * seen) * tiles + (wide + deep) * ceil(s.s, rows) * _BEGUN
-    softmax = s.s * ceil(seen, t.lanes) * (_SOFTMAX + _MASK * s.masked)
+    softmax = s.s * (ceil(seen, t.lanes) * (_SOFTMAX + _MASK * s.masked) + _ROW
+                     + _UNEVEN * s.causal)
     further = (chunks - 1) * s.s * (_CHUNK + 2 * deep * nv)
     scores = s.s * seen * _FLOAT * (3 + deep)
     near = rows * ceil(seen, chunks) * _FLOAT
@@ -312,10 +315,14 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
         t, (_FLOAT + s.keys.bytes) * packed, max(packed * _FLOAT, t.l2)))
 
 
-def seen_keys(s: Attention) -> int:
-    """The mean number of keys that a query sees."""
+def seen_keys(s: Attention, step: int) -> int:
+    """The mean number of keys that a query is multiplied by: what it sees, and half a `step` more,
+    because queries and keys are processed so many at a time."""
+    if not s.causal:
+        return s.t
     rising = min(s.s, s.t)  # each of these queries sees one more key than the query before it
-    return ceil(rising * rising + 2 * (s.s - rising) * s.t, 2 * s.s) if s.causal else s.t
+    seen = ceil(rising * rising + 2 * (s.s - rising) * s.t, 2 * s.s)
+    return min(s.t, seen + step // 2)
 
 
 def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:

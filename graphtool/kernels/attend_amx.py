@@ -119,7 +119,7 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
 def cost(s: Attention, _: Plan, t: Target) -> float:
     """Expected microseconds. Keys and values are rounded and packed once for the heads that share
     them."""
-    seen, blocks = ceil(seen_keys(s), TALL), ceil(s.s, t.nr)
+    seen, blocks = ceil(seen_keys(s, t.nr), TALL), ceil(s.s, t.nr)
     deep, high = ceil(s.d, TALL), ceil(s.v, TALL)
     products = (seen * (deep * _STEP + FINISH) + high * (seen * _STEP + FINISH))
     softmax = seen * TALL * t.nr / t.lanes * (_SOFTMAX + _MASK * s.masked)

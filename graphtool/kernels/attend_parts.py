@@ -104,7 +104,7 @@ def cost(s: Attention, p: Plan, t: Target) -> float:
     """Expected microseconds. Keys and values are packed once for the heads that share them, and
     read again for each few blocks of queries."""
     blocks = ceil(s.s, TALL)
-    seen, deep, high = (TALL * ceil(n, TALL) for n in (seen_keys(s), s.d, s.v))
+    seen, deep, high = (TALL * ceil(n, TALL) for n in (seen_keys(s, MOST - TALL), s.d, s.v))
     step = _STEP * _PRODUCTS[p.get("parts", 3)] / TALL
     products = seen * deep * step / TALL + ceil(seen, TALL) * FINISH
     products += seen * high * step / TALL + ceil(high, TALL) * ceil(seen, MOST) * FINISH

@@ -49,13 +49,13 @@
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
 
 /* The scores of row s from key `from` on, scaled, capped and masked, to weights; the sum of these.
-   `highest` is the greatest score so far. It is updated here, unless scores are plain: then it
-   already includes these. */
+   The row is `whole` long: behind what is seen it is -inf, and becomes 0. `highest` is the greatest
+   score so far. It is updated here, unless scores are plain: then it already includes these. */
 GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t from,
-                                           int64_t seen, float *highest GT_PARAMS)
+                                           int64_t seen, int64_t whole, float *highest GT_PARAMS)
 {
     float top = *highest;
-    if (GT_PLAIN) return gt_softmax_row(x, seen, GT_SCALE, top);
+    if (GT_PLAIN) return gt_softmax_row(x, whole, GT_SCALE, top);
 #if GT_MASKED
     const float *mask = GT_MASK(b, s) + from * GT_MASK_STEP;
 #endif
@@ -70,7 +70,7 @@ GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t
         top = gt_above(y, top);
     }
     *highest = top;
-    return gt_softmax_row(x, seen, 1.0f, top);
+    return gt_softmax_row(x, whole, 1.0f, top);
 }
 
 /* The weights of `rows` queries from row s on for the keys `from` to `upto`, in place of their
@@ -105,13 +105,16 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
     }
     GT_ROLLED for (int i = 0; i < rows; i++) {
         const int64_t seen = gt_max(0, ((GT_CAUSAL) ? gt_min(upto, s + i + 1) : upto) - from);
+        const int64_t whole = gt_ceil_div(seen, GT_LANES) * GT_LANES; /* no tail of scalars */
         float *row = scores + i * wide, top = highest[i];
+        gt_store(row + seen, gt_splat(-INFINITY));
         if (GT_PLAIN) {
             top = gt_highest(tops + i * GT_LANES, GT_LANES, top);
-            top = gt_highest(row + common * GT_NR, seen - common * GT_NR, top);
+            top = gt_highest(row + common * GT_NR, whole - common * GT_NR, top);
         }
         const float old = highest[i];
-        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, from, seen, &top GT_ARGS);
+        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, from, seen, whole,
+                                                     &top GT_ARGS);
         highest[i] = top;
         if (from == 0) {
             sums[i] = sum;
@@ -119,7 +122,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
             past[i] = old == top ? 1.0f : gt_exp2_negative((old - top) * factor);
             sums[i] = sums[i] * past[i] + sum;
         }
-        for (int64_t k = seen; k < upto - from; k++) row[k] = 0.0f;
+        for (int64_t k = whole; k < upto - from; k += GT_LANES) gt_store(row + k, gt_splat(0.0f));
     }
 }
 
@@ -309,7 +312,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_
         GT_JOIN(GT_NAME, _times)(row, GT_KEY_SCALES(b), GT_KEY_STEP, seen);
 #endif
         float top = GT_PLAIN ? gt_highest(row, seen, -INFINITY) : -INFINITY;
-        const float sum = GT_JOIN(GT_NAME, _weights)(row, b + h, s, 0, seen, &top GT_ARGS);
+        const float sum = GT_JOIN(GT_NAME, _weights)(row, b + h, s, 0, seen, seen, &top GT_ARGS);
         inverse[h] = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
 #ifdef GT_BYTES
         GT_JOIN(GT_NAME, _times)(row, GT_V_SCALES(b), GT_V_STEP, seen);
