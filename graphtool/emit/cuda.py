@@ -23,6 +23,7 @@ from graphtool.emit.language import (
 )
 
 TEAM = 128  # as cuda.h has it
+OWN = {90: "a"}  # architectures with instructions that no other has, as sm_90a
 
 WARP = 32
 FLAT = Share(first="({size})blockIdx.x * blockDim.x + threadIdx.x",
@@ -40,10 +41,12 @@ WARPS = Workers(
 def images(name: str, devices: Sequence[int]) -> list[Image]:
     """Code for each architecture and, for later ones, text for the first."""
     def image(file: str, arch: int, how: str, text: bool) -> Image:
-        return Image(file, arch, text, f"nvcc {how}_{arch} {name}_kernels0.cu -o {file}")
+        machine = f"compute_{arch}" if text else f"sm_{arch}{OWN.get(arch, '')}"
+        return Image(file, arch, text, machine,
+                     f"nvcc {how} -arch={machine} {name}_kernels0.cu -o {file}")
     first = devices[0]
-    return [*(image(f"{name}_sm_{arch}.cubin", arch, "-cubin -arch=sm", False) for arch in devices),
-            image(f"{name}_compute_{first}.ptx", first, "-ptx -arch=compute", True)]
+    return [*(image(f"{name}_sm_{arch}.cubin", arch, "-cubin", False) for arch in devices),
+            image(f"{name}_compute_{first}.ptx", first, "-ptx", True)]
 
 
 CUDA = register(Language(
@@ -73,5 +76,5 @@ CUDA = register(Language(
     steps=Steps(
         header="cuda_host.h", body="static void run_steps(const void *state)",
         start="run_steps(&s);", unused="(void)s;", argument="(int64_t)({arg})",
-        step="GT_LAUNCH({at}, {name}, {teams}, {pointers}, {index}, {args});",
+        step="GT_LAUNCH({at}, {name}, {teams}, {shared}, {pointers}, {index}, {args});",
         after="GT_PROFILED({program})", read="GT_DEVICE_VALUE({pointer}, {place})")))

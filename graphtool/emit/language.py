@@ -107,10 +107,11 @@ class Steps:
 
     `step` runs a kernel: `{call}` is the call, of `{name}` with `{args}`, each of them as
     `argument` hands it over; `{at}` is its number and how many there are, `{shares}` and `{pieces}`
-    its division, `{extent}` the iterations of the loop that is divided and `{teams}` how many teams
-    have work in it; the first `{pointers}` arguments are buffers, the others have the type
-    `{index}`. Its first arguments are `part`; `phased` and `whole` are the same for a kernel with
-    phases, and `worker` is the argument for its worker; `private` is as that of `Workers`.
+    its division, `{extent}` the iterations of the loop that is divided, `{teams}` how many teams
+    have work in it and `{shared}` the bytes of memory that each is given; the first `{pointers}`
+    arguments are buffers, the others have the type `{index}`. Its first arguments are `part`;
+    `phased` and `whole` are the same for a kernel with phases, and `worker` is the argument for its
+    worker; `private` is as that of `Workers`.
 
     Where `given` is not empty, the threads are the caller's: these are the last parameters of
     NAME_run_on, `{name}` being NAME, and `{big}` the same in capitals.
@@ -147,11 +148,13 @@ class Steps:
 
 class Image(NamedTuple):
     """One file of kernels inside a library, for devices of the architecture `arch` or later ones; 0
-    is any. `text`: the driver compiles it. `command` makes the file by hand; "": it is a source."""
+    is any. `text`: the driver compiles it. `machine` is what the compiler calls the architecture;
+    `command` makes the file by hand; "": it is a source."""
 
     file: str
     arch: int
     text: bool
+    machine: str = ""
     command: str = ""
 
 

@@ -57,5 +57,5 @@ OPENCL = register(Language(
     steps=Steps(
         header="opencl_host.h", body="static void run_steps(const void *state)",
         start="run_steps(&s);", unused="(void)s;", argument="(int64_t)({arg})",
-        step="GT_LAUNCH({at}, {name}, {teams}, {pointers}, {index}, {args});",
+        step="GT_LAUNCH({at}, {name}, {teams}, {shared}, {pointers}, {index}, {args});",
         after="GT_PROFILED({program})", read="GT_DEVICE_VALUE({pointer}, {place})")))

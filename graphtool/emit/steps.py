@@ -17,7 +17,7 @@ from graphtool.emit.shares import only_runs, own_memory, phased, pieces
 from graphtool.emit.teams import is_for_a_team, language_of_kernel
 from graphtool.emit.vectors import vectors
 from graphtool.escaping import c_comment
-from graphtool.loops.contract import CONTRACTS
+from graphtool.loops.contract import CONTRACTS, SHARED
 from graphtool.loops.ir import For, Template
 from graphtool.loops.program import (
     Bind,
@@ -222,7 +222,7 @@ class StepPrinter:
         given = ", ".join(how.argument.format(arg=a) for a in args)
         text = (how.phased if phases else how.step).format(
             at=at, call=f"{name}({given})", name=name, args=given, extent=self.extent(kernel),
-            teams=self.teams(kernel), pointers=len(kernel.params),
+            teams=self.teams(kernel), shared=_shared(kernel), pointers=len(kernel.params),
             index=language_of_kernel(self.language, kernel).size,
             shares="1" if kernel.serial else how.shares,
             pieces=self.pieces[kernel.name].text(how.shares))
@@ -285,3 +285,10 @@ class StepPrinter:
         if b.space == "input" and not p.const:
             return f"({pointer_type(p)}){base}"
         return self.how.private.format(pointer=base) if own else base
+
+
+def _shared(kernel: Kernel) -> int:
+    """The bytes that a launch gives each team, beside what the templates declare themselves."""
+    return max((int(value) for s in statements(kernel.body) if isinstance(s, Template)
+                for name, value in s.macros if name == SHARED and isinstance(value, int)),
+               default=0)

@@ -126,6 +126,8 @@ Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
 Grain = Literal["whole", "pieces", "shares"]
 REQUIRED: Any = object()
 HOME = "c"  # the language of all templates
+SHARED = "SHARED"  # the macro with the bytes that a launch on a device gives each team, where a
+# template has more than its text can declare
 HOOK = "epilogue"  # the name of every hook, GT_EPILOGUE in C
 
 

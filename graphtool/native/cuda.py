@@ -26,7 +26,7 @@ from graphtool.native.probes import TEXT
 
 TIMEOUT = 600  # seconds for one image
 STANDARD = ("stdint.h", "math.h", "stddef.h", "string.h")  # headers that NVRTC has no files of
-Image = tuple[str, int, bool, str]  # a file, its architecture, whether it is PTX, a comment
+Image = tuple[str, int, bool, str, str]  # as emit/language.py has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Nvcc:
     command: str
     version: str
 
-    def compile(self, source: Path, arch: int, text: bool, to: Path, _: str = "") -> None:
+    def compile(self, source: Path, machine: str, text: bool, to: Path, _: str = "") -> None:
         """Compile a .cu file in its folder, for one architecture or to PTX."""
-        how = ["-ptx", f"-arch=compute_{arch}"] if text else ["-cubin", f"-arch=sm_{arch}"]
+        how = ["-ptx" if text else "-cubin", f"-arch={machine}"]
         done = subprocess.run([self.command, *how, source.name, "-o", str(to)], cwd=source.parent,
                               capture_output=True, timeout=TIMEOUT, **TEXT)
         if done.returncode:
@@ -52,7 +52,7 @@ class Nvrtc:
     library: Any
     version: str
 
-    def compile(self, source: Path, arch: int, text: bool, to: Path, types: str = "") -> None:
+    def compile(self, source: Path, machine: str, text: bool, to: Path, types: str = "") -> None:
         """Compile a .cu file in its folder, for one architecture or to PTX; `types` stands in for
         the standard headers."""
         names = (ctypes.c_char_p * len(STANDARD))(*(n.encode() for n in STANDARD))
@@ -60,7 +60,7 @@ class Nvrtc:
         program = ctypes.c_void_p()
         self._must("CreateProgram", ctypes.byref(program), source.read_bytes(),
                    source.name.encode(), len(STANDARD), texts, names)
-        how = [f"-arch={'compute' if text else 'sm'}_{arch}", f"-I{source.parent}"]
+        how = [f"-arch={machine}", f"-I{source.parent}"]
         options = (ctypes.c_char_p * len(how))(*(o.encode() for o in how))
         if self.library.nvrtcCompileProgram(program, len(how), options):
             raise _failed("NVRTC", self._taken(program, "ProgramLog").decode(errors="replace"))
@@ -133,17 +133,17 @@ def compile_images(source: Path, images: Iterable[Image], types: str, jobs: int 
     texts = {p.name: p.read_text("utf-8") for p in sorted([*work.glob("*.h"), source])}
 
     def image(row: Image) -> None:
-        file, arch, text, _ = row
-        key = _key(texts, compiler.version, arch, text)
+        file, _, text, machine, _ = row
+        key = _key(texts, compiler.version, machine)
         if not cache.get(key, work / file):
-            compiler.compile(source, arch, text, work / file, types)
+            compiler.compile(source, machine, text, work / file, types)
             cache.put(key, work / file)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         list(pool.map(image, images))
 
 
-def _key(texts: Mapping[str, str], version: str, arch: int, text: bool) -> str:
+def _key(texts: Mapping[str, str], version: str, machine: str) -> str:
     h = hashlib.sha256()
-    for part in (*(x for row in texts.items() for x in row), version, str(arch), str(text)):
+    for part in (*(x for row in texts.items() for x in row), version, machine):
         h.update(part.encode() + b"\0")
     return h.hexdigest()

@@ -532,6 +532,26 @@ class _conv_parts(Op):
 
 conv_parts: _conv_parts
 
+class _conv_wide(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        /,
+        *,
+        channels: int,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        dilation: tuple[int, int] = ...,
+        padding: tuple[tuple[int, int], tuple[int, int]] | None = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """2-d convolution of 16-bit floats, channels last, with the filters [KH·KW·C, O] as
+        `pack_units` lays them out; x includes its padding, but for `padding`; the sums are
+        float32"""
+
+conv_wide: _conv_wide
+
 class _cos(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """the cosine of x in radians"""
@@ -893,6 +913,12 @@ class _gemm_parts_moving(Op):
         into parts block by block"""
 
 gemm_parts_moving: _gemm_parts_moving
+
+class _gemm_wide(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b of 16-bit floats, with b as `pack_units` lays it out; the sums are float32"""
+
+gemm_wide: _gemm_wide
 
 class _gradient(Op):
     def __call__(self, x: Tensor, /, *, of: str) -> Any:
@@ -1477,8 +1503,8 @@ pack_int_conv: _pack_int_conv
 
 class _pack_int_depthwise(Op):
     def __call__(self, w: Tensor, /, *, high: int, stride: int) -> Any:
-        """integer weights of one filter for each channel; four rows of a filter are adjacent, for
-        `high` rows of results"""
+        """integer weights of one filter for each channel; rows of a filter that one instruction
+        adds are adjacent, for `high` rows of results"""
 
 pack_int_depthwise: _pack_int_depthwise
 
@@ -1510,6 +1536,14 @@ class _pack_parts(Op):
         `pack_blocks` lays it out"""
 
 pack_parts: _pack_parts
+
+class _pack_units(Op):
+    def __call__(self, b: Tensor, /, *, nr: int, transpose: bool = ...) -> Any:
+        """the right-hand side of a product by four warps together, in panels of nr columns; 16
+        bytes of a column are adjacent, and each column is filled up with zeros to a multiple of
+        128"""
+
+pack_units: _pack_units
 
 class _pack_winograd(Op):
     def __call__(self, w: Tensor, /, *, tile: int, nr: int) -> Any:

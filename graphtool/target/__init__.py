@@ -22,7 +22,6 @@ from graphtool.target.record import (
 )
 from graphtool.target.rows import X86_64
 
-__all__ = ["TABLE", "X86_64", "Flags", "Levels", "Target", "detect", "family", "for_threads",
-           "isa", "named",
-           "on_machine", "recognised", "recognised_here", "register", "spelled", "tile_rows",
-           "usual_machine"]
+__all__ = ["TABLE", "X86_64", "Flags", "Levels", "Target", "detect", "family",
+           "for_threads", "isa", "named", "on_machine", "recognised", "recognised_here",
+           "register", "spelled", "tile_rows", "usual_machine"]

@@ -56,8 +56,8 @@ class Target:
     `language` names the language of the kernels, a row of emit/language.py. `devices` are the
     architectures for which a device's kernels are compiled, 10 · major + minor of CUDA's compute
     capability, in ascending order; such a device has so many `multiprocessors`, and its lanes are
-    the threads that go in step. `roof` is what its data sheet promises: GFLOP/s by how numbers are
-    multiplied, and `gbps` of memory.
+    the threads that go in step; with `warpgroups`, four warps multiply together. `roof` is what its
+    data sheet promises: GFLOP/s by how numbers are multiplied, and `gbps` of memory.
 
     A `freestanding` machine has no operating system: its C is for one thread and reads no file, the
     weights are constants of the C, and of two kernels the smaller one is taken. Buffers in its
@@ -95,6 +95,7 @@ class Target:
     language: str = "c"
     devices: tuple[int, ...] = ()
     multiprocessors: int = 0
+    warpgroups: bool = False
     roof: Mapping[str, float] = field(default_factory=dict)
     align: int = 64
     freestanding: bool = False

@@ -48,6 +48,7 @@ _GPUS = {80: ("A100", 108, _roof(19.5, 156, 312, 624, 2039)),
          87: ("Jetson Orin", 16, _roof(5.3, 21, 42, 85, 205)),
          90: ("H100, H200", 132, _roof(67, 494, 989, 1979, 3350)),
          120: ("RTX 50", 170, _roof(105, 105, 210, 838, 1792))}
+_WARPGROUPS = (90,)  # architectures whose warps multiply four together: wgmma
 _GPU_FACTS: dict[str, Any] = {"language": "cuda", "bf16": True, "dot8": True, "mhz": 1500}
 
 
@@ -125,7 +126,7 @@ for _row in (
     _small("rv32imafc", "32-bit RISC-V with float32", ("-march=rv32imafc", "-mabi=ilp32f"),
            _RISCV),
     *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 32, 4, 2, devices=(arch,),
-             multiprocessors=count, roof=roof, **_GPU_FACTS)
+             multiprocessors=count, roof=roof, warpgroups=arch in _WARPGROUPS, **_GPU_FACTS)
       for arch, (title, count, roof) in _GPUS.items()),
     # the roof is nominal: OpenCL does not say what a device can do
     Target("opencl", "devices of OpenCL 1.2", 1, 4, 16, registers=96, multiprocessors=32,

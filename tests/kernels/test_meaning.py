@@ -21,7 +21,7 @@ from graphtool.ir.serial import collect_all
 from graphtool.ir.trace import trace
 from graphtool.kernels.record import KERNELS
 from graphtool.loops import interp as loops
-from graphtool.loops.contract import REQUIRED
+from graphtool.loops.contract import HOME, REQUIRED
 from graphtool.loops.ir import MacroValue, Template
 from graphtool.loops.program import Program
 from graphtool.loops.verify import verify
@@ -208,6 +208,18 @@ def gemm_amx_across(x: Any) -> Any:
     return o.gemm_amx_blocked(turned, w, n=33, plan=Plan("gemm_amx_blocked", (("deep", 32),)))
 
 
+def gemm_wide(x: Any) -> Any:
+    return finished(o.gemm_wide(x, packed("pack_units", data((70, 9), x.dtype.numpy), nr=128)(x),
+                                n=9))
+
+
+def conv_wide(x: Any) -> Any:
+    w = packed("pack_units", data((6 * x.shape[3], 9), x.dtype.numpy), nr=128)(x)
+    how: dict[str, Any] = {"channels": 9, "window": (2, 3), "strides": (2, 1), "dilation": (1, 2)}
+    return (finished(o.conv_wide(x, w, **how)),
+            finished(o.conv_wide(x, w, padding=((1, 0), (2, 1)), **how)))
+
+
 def gemm_parts(x: Any) -> Any:
     w = packed("pack_parts", data((70, 9)), nr=NR)(x)
     return finished(o.gemm_parts(x, w, n=9, plan=Plan("gemm_parts", (("deep", 32),))))
@@ -361,6 +373,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "depthwise_grad": [(depthwise_grad, ("f32[2,9,12,21]", "f32[2,4,5,21]")),
                        (depthwise_grad, ("bf16[2,9,12,5]", "bf16[2,4,5,5]"))],
     "depthwise_int": [(depthwise_int, (f"{kind}[2,9,6,5]",)) for kind in ("u8", "i16")],
+    "conv_wide": [(conv_wide, ("bf16[2,5,9,8]",)), (conv_wide, ("f16[1,4,8,16]",))],
+    "gemm_wide": [(gemm_wide, ("bf16[2,4,70]",)), (gemm_wide, ("f16[19,70]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",)),
                  (gemm_amx, ("f16[19,70]",))],
     "gemm_amx_blocked": [(gemm_amx_blocked, ("bf16[19,70]",)),
@@ -395,9 +409,10 @@ def sample(name: str, i: int) -> tuple[Module, Program, dict[str, Weight]]:
     function, types = SAMPLES[name][i]
     graph = trace(function, [typed(t) for t in types], [f"x{k}" for k in range(len(types))])
     module = Module(graph, tuple(f"y{k}" for k in range(len(graph.outputs))))
-    fused = passes.run(module, "fuse", supply={"target": TARGET})
+    target = TARGET if HOME in KERNELS[name].contract.languages else named("sm_90")
+    fused = passes.run(module, "fuse", supply={"target": target})
     held = {w.digest: w for w in collect_all(fused.graph)}
-    return module, lower(fused, TARGET, name="model"), held
+    return module, lower(fused, target, name="model"), held
 
 
 def uses(program: Program, name: str) -> list[Template]:

@@ -243,7 +243,7 @@ def test_nothing_is_spilled(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     that were meant."""
     fn, shape, dtype, options, instructions = COMPILED[name]
     monkeypatch.setattr(cuda, "find", OnC)
-    work = graphtool.build(module(fn, shape, dtype), tmp_path / "b", target="sm_90", **options)
+    work = graphtool.build(module(fn, shape, dtype), tmp_path / "b", target="cuda", **options)
     source = work / "model_kernels0.cu"
     subprocess.run(["nvcc", "-ptx", "-arch=compute_80", source.name, "-o", "m.ptx"], cwd=work,
                    check=True, capture_output=True)

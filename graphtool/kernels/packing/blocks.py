@@ -6,6 +6,8 @@ A group is four bytes of a column: four of int8, two of 16 bits. A tile has `TIL
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from graphtool.symbolic import Dim, ceildiv
 TILE = 16
 GROUP: dict[DType, int] = {dtypes.int8: 4, **dict.fromkeys(dtypes.HALVES, 2)}
 LEFT = {dtypes.int8: dtypes.uint8, **{d: d for d in dtypes.HALVES}}  # what each is multiplied by
+UNITS: dict[DType, int] = dict.fromkeys(dtypes.HALVES, 8)  # numbers in 16 bytes of a column
+STEP = 8  # times so many bytes are read together
 SUM = {dtypes.int8: dtypes.int32, **dict.fromkeys(dtypes.HALVES, dtypes.float32)}
 
 
@@ -41,40 +45,50 @@ def summed(x: TensorType, w: TensorType) -> DType:
 
 # ---- pack_blocks: [..., K, N] → [..., ⌈N/nr⌉, 16·⌈K/(16·G)⌉, nr·G] ------------------------------
 
-def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
-    need(b.rank >= 2 and b.dtype in GROUP,
-         f"the operand must be i8, bf16 or f16 of rank 2 or more, got {b}")
-    k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
-    return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), rows(k, b.dtype),
-                                nr * GROUP[b.dtype]))
-
-
-def _pack_eval(b: Array, *, nr: int, transpose: bool) -> Array:
-    group = GROUP[dtypes.of_numpy(b.dtype)]
+def _pack_eval(b: Array, *, nr: int, transpose: bool, groups: Mapping[DType, int] = GROUP,
+               tile: int = TILE) -> Array:
+    group = groups[dtypes.of_numpy(b.dtype)]
     b = np.swapaxes(b, -1, -2) if transpose else b
-    more = -b.shape[-2] % (TILE * group)
+    more = -b.shape[-2] % (tile * group)
     wide = np.concatenate([b, np.zeros((*b.shape[:-2], more, b.shape[-1]), b.dtype)], -2)
     split = grouped(wide, nr, False, group)
     return split.reshape(*split.shape[:-2], nr * group)
 
 
-def _pack_lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
-    shape = _pack_infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
-    group = GROUP[b.dtype]
-    return Pull(b.dtype, shape, lambda at: element(
-        b, nr, transpose, (*at[:-1], at[-1] // group, at[-1] % group), group, TILE * group))
+def _pack(name: str, groups: Mapping[DType, int], tile: int, doc: str) -> None:
+    """An op that packs panels of nr columns, of which each is filled up to whole tiles of so many
+    groups."""
+    def infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
+        known = " or ".join(d.short for d in groups)
+        need(b.rank >= 2 and b.dtype in groups,
+             f"the operand must be {known} of rank 2 or more, got {b}")
+        k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
+        group = groups[b.dtype]
+        return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), ceildiv(k, tile * group) * tile,
+                                    nr * group))
+
+    def lower(_: Names, b: Pull, *, nr: int, transpose: bool) -> Pull:
+        shape = infer(TensorType(b.dtype, b.shape), nr=nr, transpose=transpose).shape
+        group = groups[b.dtype]
+        return Pull(b.dtype, shape, lambda at: element(
+            b, nr, transpose, (*at[:-1], at[-1] // group, at[-1] % group), group, tile * group))
+
+    register(Op(name, infer, partial(_pack_eval, groups=groups, tile=tile), None, lower,
+                category="memory", traits=Trait.NEST, doc=doc))
 
 
-register(Op("pack_blocks", _pack_infer, _pack_eval, None, _pack_lower, category="memory",
-            traits=Trait.NEST,
-            doc="the right-hand side of a product by a matrix unit, in panels of nr columns; the "
-                "four bytes of a sum that one instruction adds are adjacent, and each column is "
-                "filled up with zeros to whole tiles"))
+_pack("pack_blocks", GROUP, TILE,
+      "the right-hand side of a product by a matrix unit, in panels of nr columns; the four bytes "
+      "of a sum that one instruction adds are adjacent, and each column is filled up with zeros to "
+      "whole tiles")
+_pack("pack_units", UNITS, STEP,
+      "the right-hand side of a product by four warps together, in panels of nr columns; 16 bytes "
+      "of a column are adjacent, and each column is filled up with zeros to a multiple of 128")
 
 
-def plain(w: Any, n: int, depth: Dim) -> Any:
-    """What `pack_blocks` packed: n columns of this depth."""
-    return unpacked(w, n, depth, GROUP[w.dtype])
+def plain(w: Any, n: int, depth: Dim, groups: Mapping[DType, int] = GROUP) -> Any:
+    """What `pack_blocks` packed, or `pack_units` by its groups: n columns of this depth."""
+    return unpacked(w, n, depth, groups[w.dtype])
 
 
 # ---- pack_conv_blocks: [O, C, KH, KW] → [⌈O/nr⌉, runs·16·⌈run/(16·G)⌉, nr·G] --------------------

@@ -15,15 +15,18 @@ FLAGS = ("-O0", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing",
 class OnC:
     """Compiles kernels in CUDA to a shared library, which is what the driver here loads."""
 
-    version = "gcc, which reads CUDA as C by " + sha256((HERE / "on_c.h").read_bytes()).hexdigest()
+    def __init__(self, *more: str) -> None:
+        self.more = more  # flags
+        words = sha256((HERE / "on_c.h").read_bytes()).hexdigest()
+        self.version = f"gcc, which reads CUDA as C by {words} {more}"
 
-    def compile(self, source: Path, arch: int, text: bool, to: Path, types: str) -> None:
+    def compile(self, source: Path, machine: str, text: bool, to: Path, types: str) -> None:
         """Compile the kernels, whatever the architecture; C has types of its own. PTX is a text
         that no driver takes."""
         if text:
-            to.write_text(f"// compute_{arch}\n")
+            to.write_text(f"// {machine}\n")
             return
-        subprocess.run(["gcc", *FLAGS, "-x", "c", f"-I{source.parent}", "-include",
+        subprocess.run(["gcc", *FLAGS, *self.more, "-x", "c", f"-I{source.parent}", "-include",
                         str(HERE / "on_c.h"), str(source), "-o", str(to), "-lm"], check=True,
                        capture_output=True)
 
@@ -38,8 +41,8 @@ def driver(folder: Path) -> ctypes.CDLL:
         return _LOADED[0]
     path = folder / "libcuda.so.1"
     subprocess.run(["gcc", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
-                    "-Wl,-soname,libcuda.so.1", str(HERE / "driver.c"), "-o", str(path)],
-                   check=True)
+                    "-Wl,-soname,libcuda.so.1", *map(str, sorted(HERE.glob("*.c"))), "-o",
+                    str(path)], check=True)
     _LOADED.append(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
     return _LOADED[0]
 

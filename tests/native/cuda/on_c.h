@@ -1,4 +1,4 @@
-/* CUDA's words in C, so that gcc compiles emitted kernels: what runs them is in driver.c. */
+/* CUDA's words in C, so that gcc compiles emitted kernels: machine.h has what runs them. */
 #ifndef ON_C_H
 #define ON_C_H
 
@@ -55,6 +55,23 @@ void gt_copy_group(void);
 void gt_copy_wait(int groups);
 float gt_other_lane(float x, int bits);
 
+/* What cuda_wide.h has of them. With ON_C_ONE_WARP it multiplies by the instructions of a warp. */
+void *gt_room(uint32_t bytes);
+uint32_t gt_shared(const void *at);
+void gt_async_fence(void);
+void gt_barrier(uint64_t *own);
+void gt_copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *barrier);
+void gt_barrier_wait(uint64_t *barrier, uint32_t turn);
+#ifndef ON_C_ONE_WARP
+#define GT_FOUR_WARPS
+void gt_wide_begin(void);
+void gt_wide_bf16(float *d, uint64_t a, uint64_t b);
+void gt_wide_f16(float *d, uint64_t a, uint64_t b);
+void gt_wide_end(void);
+void gt_wide_wait(void);
+#endif
+
+#ifndef MACHINE_H
 /* Where a module's shared memory is, which the driver fills before each block. */
 extern char __start_on_c_memory[] __attribute__((weak)), __stop_on_c_memory[] __attribute__((weak));
 __attribute__((used)) char *on_c_shared(size_t *bytes)
@@ -62,4 +79,5 @@ __attribute__((used)) char *on_c_shared(size_t *bytes)
     *bytes = (size_t)(__stop_on_c_memory - __start_on_c_memory);
     return __start_on_c_memory;
 }
+#endif
 #endif

@@ -49,7 +49,11 @@
 
 /* For loops of a small literal trip count, so that arrays of accumulators become registers; for
    long ones; and for those that would take registers from the ones beside them. */
-#ifdef __clang__
+#ifdef __CUDACC__
+#define GT_UNROLL _Pragma("unroll")
+#define GT_UNROLL_4 _Pragma("unroll 4")
+#define GT_ROLLED _Pragma("unroll 1")
+#elif defined __clang__
 #define GT_UNROLL _Pragma("clang loop unroll(full)")
 #define GT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #define GT_ROLLED _Pragma("clang loop unroll(disable)")

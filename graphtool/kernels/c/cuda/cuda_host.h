@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 
 enum { GT_OUT_OF_MEMORY = 2, GT_BAD_IMAGE = 200, GT_NO_IMAGE = 209, GT_BAD_TEXT = 218 };
+enum { GT_MOST_SHARED = 8 }; /* the attribute: bytes that a launch may give a block */
 enum { GT_GRAPHS = 16, GT_ARGUMENTS = 255 };
 
 #ifdef GT_PROFILE
@@ -49,6 +50,7 @@ enum { GT_PROGRAMMATIC = 6, GT_RECORDS_IT = 12030 }; /* the release that records
     X(cuCtxSetCurrent, (void *))                                                                  \
     X(cuModuleLoadData, (void **, const void *))                                                  \
     X(cuModuleGetFunction, (void **, void *, const char *))                                       \
+    X(cuFuncSetAttribute, (void *, int, int))                                                     \
     X(cuMemAlloc_v2, (gt_address *, size_t))                                                      \
     X(cuMemFree_v2, (gt_address))                                                                 \
     X(cuPointerGetAttribute, (void *, int, gt_address))                                           \
@@ -181,21 +183,24 @@ static inline int gt_on_device(const void *at)
            type == DEVICE_MEMORY;
 }
 
-static inline void gt_driver_launch(void **kernel, const char *name, int64_t teams, int64_t *values,
-                                    int count, int pointers, size_t index)
+static inline void gt_driver_launch(void **kernel, const char *name, int64_t teams, unsigned room,
+                                    int64_t *values, int count, int pointers, size_t index)
 {
     void *arguments[GT_ARGUMENTS + 1] = {0};
     (void)pointers, (void)index; /* a kernel reads as many bytes of a value as it takes */
     for (int i = 0; i < count; i++) arguments[i] = &values[i];
     if (teams > GT_BLOCKS) teams = GT_BLOCKS;
-    if (!*kernel) GT_ASK(cuModuleGetFunction, kernel, gt_cuda.module, name);
+    if (!*kernel) {
+        GT_ASK(cuModuleGetFunction, kernel, gt_cuda.module, name);
+        if (room) GT_ASK(cuFuncSetAttribute, *kernel, GT_MOST_SHARED, (int)room);
+    }
     if (teams > 0 && gt_cuda.launch) {
         gt_attribute early = {GT_PROGRAMMATIC, 0, {1}};
-        const gt_configuration how = {(unsigned)teams, 1, 1, GT_TEAM, 1, 1, 0, gt_cuda.stream,
+        const gt_configuration how = {(unsigned)teams, 1, 1, GT_TEAM, 1, 1, room, gt_cuda.stream,
                                       &early, 1};
         GT_ASK(launch, &how, *kernel, arguments, NULL);
     } else if (teams > 0)
-        GT_ASK(cuLaunchKernel, *kernel, (unsigned)teams, 1, 1, GT_TEAM, 1, 1, 0, gt_cuda.stream,
+        GT_ASK(cuLaunchKernel, *kernel, (unsigned)teams, 1, 1, GT_TEAM, 1, 1, room, gt_cuda.stream,
                arguments, NULL);
 }
 

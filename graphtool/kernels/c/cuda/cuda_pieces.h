@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #define GT_PIECE __attribute__((aligned(16)))
-#define GT_UNROLL _Pragma("unroll")
 #ifndef GT_MUST_ALIGN /* on a processor it stops the program */
 #define GT_MUST_ALIGN(at, bytes) ((void)0)
 #endif

@@ -18,8 +18,6 @@
 #define GT_UNIT_PARTS 2
 
 #ifdef __CUDACC__
-#undef GT_UNROLL
-#define GT_UNROLL _Pragma("unroll")
 #define GT_SHARED_ARRAY(type, name, count) __shared__ __align__(16) type name[count]
 #define GT_MULTIPLY(name, shape)                                                                  \
     GT_INLINE void gt_multiply_##name(float *d, const uint32_t *a, const uint32_t *b)             \

@@ -50,8 +50,8 @@ static inline int gt_on_device(const void *at);
 static inline void gt_driver_forget(void);
 /* Launches the kernel `name`, which `kernel` keeps, in so many teams. The first `pointers` of the
    values are addresses, the others integers that the kernel takes in `index` bytes. */
-static inline void gt_driver_launch(void **kernel, const char *name, int64_t teams, int64_t *values,
-                                    int count, int pointers, size_t index);
+static inline void gt_driver_launch(void **kernel, const char *name, int64_t teams, unsigned room,
+                                    int64_t *values, int count, int pointers, size_t index);
 #ifdef GT_PROFILE
 static inline void gt_clock_start(void);
 /* The nanoseconds of what was launched since the start. */
@@ -170,13 +170,13 @@ static inline void gt_step_end(int64_t *marks)
 
 /* Launches a kernel; the first `pointers` arguments are addresses, the others integers that it
    takes as `index`. */
-#define GT_LAUNCH(step, steps, name, teams, pointers, index, ...)                                 \
+#define GT_LAUNCH(step, steps, name, teams, room, pointers, index, ...)                           \
     do {                                                                                          \
         static void *kernel;                                                                      \
         int64_t values[] = {__VA_ARGS__};                                                         \
         GT_STEP_BEGIN();                                                                          \
-        gt_driver_launch(&kernel, #name, teams, values, (int)(sizeof values / sizeof *values),    \
-                         pointers, sizeof(index));                                                \
+        gt_driver_launch(&kernel, #name, teams, room, values,                                     \
+                         (int)(sizeof values / sizeof *values), pointers, sizeof(index));         \
         GT_STEP_END(step);                                                                        \
     } while (0)
 

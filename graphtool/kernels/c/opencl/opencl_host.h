@@ -261,9 +261,10 @@ static inline void gt_driver_copy(void *to, const void *from, size_t bytes)
 
 /* ---- launches ---- */
 
-static inline void gt_driver_launch(void **kernel, const char *name, int64_t teams, int64_t *values,
-                                    int count, int pointers, size_t index)
+static inline void gt_driver_launch(void **kernel, const char *name, int64_t teams, unsigned room,
+                                    int64_t *values, int count, int pointers, size_t index)
 {
+    (void)room; /* its kernels declare the memory of a group */
     int32_t status = 0;
     uint32_t at = 0;
     if (!gt_device.failed && !*kernel) {

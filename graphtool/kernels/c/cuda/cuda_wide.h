@@ -1,0 +1,132 @@
+/* The instructions by which the four warps of a block multiply together (wgmma, of sm_90a), and
+   copies whose bytes a barrier counts.
+
+   A product is of 64 rows by 128 columns, and of 32 bytes of the depth. Both operands are in shared
+   memory, in pieces of 16 bytes of a row or of a column. A descriptor says where:
+
+   gt_in_rows     a row has 128 bytes. Its piece i is at place i ^ (row % 8), so that neither
+                  pieces of a row nor those of eight rows ask one bank twice; the first row starts
+                  at a multiple of 1,024 bytes
+   gt_in_columns  the first pieces of all columns lie side by side, then all second ones, ...
+
+   A warp has 16 rows of the sums; d[4 j + s] is in the columns from 8 j on, where cuda_unit.h has
+   d[s]. What a group of products adds is there when it was waited for, and before that nobody may
+   touch the sums, or what is multiplied. Devices that lack these instructions multiply by those of
+   a warp. */
+#ifndef GT_CUDA_WIDE_H
+#define GT_CUDA_WIDE_H
+
+#include "cuda_unit.h"
+
+#define GT_WIDE_ROWS 64
+#define GT_WIDE_COLUMNS 128
+#define GT_WIDE_SUMS (GT_WIDE_ROWS * GT_WIDE_COLUMNS / GT_TEAM) /* of a thread */
+#define GT_WIDE_BYTES 32                                        /* of the depth */
+#define GT_ROW_BYTES 128
+
+
+/* A descriptor: places in shared memory in units of 16 bytes, from bit 0 where it starts, from bit
+   16 the distance of pieces, from bit 32 that of eights of rows or columns, and from bit 62 how
+   pieces lie: 1 as in rows. */
+#define GT_DESCRIPTOR(at, pieces, eights, how)                                                    \
+    ((uint64_t)((at) >> 4 & 0x3fff) | (uint64_t)((pieces) >> 4) << 16 |                           \
+     (uint64_t)((eights) >> 4) << 32 | (uint64_t)(how) << 62)
+#define gt_in_rows(at) GT_DESCRIPTOR(gt_shared(at), 16, 8 * GT_ROW_BYTES, 1)
+#define gt_in_columns(at) GT_DESCRIPTOR(gt_shared(at), 16 * GT_WIDE_COLUMNS, 8 * 16, 0)
+#define GT_FURTHER(bytes) ((uint64_t)((bytes) >> 4)) /* what moves the start of a descriptor */
+
+#ifdef __CUDACC__
+extern __shared__ __align__(1024) unsigned char gt_given[];
+/* The shared memory that the launch gave, of which so many bytes are used. */
+#define gt_room(bytes) ((void *)gt_given)
+
+/* Shows what this thread has written to shared memory to the unit and to bulk copies. */
+GT_INLINE void gt_async_fence(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/* Makes a barrier, for one copy at a time. */
+GT_INLINE void gt_barrier(uint64_t *own)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(gt_shared(own)) : "memory");
+}
+
+/* Copies bytes into shared memory, a multiple of 16 as both addresses are. */
+GT_INLINE void gt_copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *barrier)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 ::"r"(gt_shared(barrier)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1], %2, [%3];"
+                 ::"r"(gt_shared(to)), "l"(from), "r"(bytes), "r"(gt_shared(barrier)) : "memory");
+}
+
+/* Waits for the copy of a barrier: `turn` is 0 for the first one, then 1, 0, 1, ... */
+GT_INLINE void gt_barrier_wait(uint64_t *barrier, uint32_t turn)
+{
+    asm volatile("{\n.reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n}"
+                 ::"r"(gt_shared(barrier)), "r"(turn) : "memory");
+}
+#endif
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GT_FOUR_WARPS
+#define GT_SUMS(d, i)                                                                             \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),   \
+        "+f"(d[i + 6]), "+f"(d[i + 7])
+#define GT_WIDE(name, shape)                                                                      \
+    GT_INLINE void gt_wide_##name(float *d, uint64_t a, uint64_t b)                               \
+    {                                                                                             \
+        asm volatile(                                                                             \
+            "{\n.reg .pred p;\nsetp.eq.u32 p, 0, 0;\n"                                            \
+            "wgmma.mma_async.sync.aligned." shape " {"                                            \
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "              \
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "    \
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "    \
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"      \
+            "}, %64, %65, p, 1, 1, 0, 0;\n}"                                                      \
+            : GT_SUMS(d, 0), GT_SUMS(d, 8), GT_SUMS(d, 16), GT_SUMS(d, 24), GT_SUMS(d, 32),       \
+              GT_SUMS(d, 40), GT_SUMS(d, 48), GT_SUMS(d, 56)                                      \
+            : "l"(a), "l"(b) : "memory");                                                         \
+    }
+GT_WIDE(bf16, "m64n128k16.f32.bf16.bf16")
+GT_WIDE(f16, "m64n128k16.f32.f16.f16")
+#undef GT_WIDE
+#undef GT_SUMS
+
+/* Begins a group of products, ends it, and waits for all groups. */
+GT_INLINE void gt_wide_begin(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+GT_INLINE void gt_wide_end(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+GT_INLINE void gt_wide_wait(void) { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+#endif
+
+#ifndef GT_FOUR_WARPS
+/* Where in the room a descriptor starts. */
+#define GT_STARTS(how) (((uint32_t)(how) & 0x3fff) * 16 - gt_shared(gt_room(0)))
+#define GT_WIDE(name)                                                                             \
+    GT_INLINE void gt_wide_##name(float *d, uint64_t a, uint64_t b)                               \
+    {                                                                                             \
+        const unsigned char *const room = (const unsigned char *)gt_room(0);                      \
+        const uint32_t lane = threadIdx.x % GT_WARP, row = threadIdx.x / GT_WARP * 16 + lane % 16;\
+        const uint32_t left = GT_STARTS(a) + row * GT_ROW_BYTES + lane / 16 * 16;                 \
+        const unsigned char *right = room + GT_STARTS(b) + lane % 8 * 16 + lane / 16 * 128 +      \
+                                     lane / 8 % 2 * (16 * GT_WIDE_COLUMNS);                       \
+        uint32_t x[4], w[4];                                                                      \
+        gt_squares(x, room + (left ^ (left >> 3 & 0x70)));                                        \
+        GT_UNROLL                                                                                 \
+        for (int j = 0; j < GT_WIDE_COLUMNS / 8; j += 2) {                                        \
+            gt_squares(w, right + j * 128);                                                       \
+            gt_multiply_##name(d + 4 * j, x, w);                                                  \
+            gt_multiply_##name(d + 4 * j + 4, x, w + 2);                                          \
+        }                                                                                         \
+    }
+GT_WIDE(bf16)
+GT_WIDE(f16)
+#undef GT_WIDE
+GT_INLINE void gt_wide_begin(void) {}
+GT_INLINE void gt_wide_end(void) {}
+GT_INLINE void gt_wide_wait(void) {}
+#endif
+
+#endif

@@ -1,0 +1,21 @@
+/* Matrix product of 16-bit floats with a packed right-hand side, in large tiles in CUDA.
+
+   GT_HALF     the type of the numbers, as half.h calls it; sums are float
+   GT_M GT_N GT_K  rows, columns and depth
+   GT_LDA      numbers between the starts of adjacent rows of A
+   GT_BATCH    how many independent products
+   GT_A(b)     A of product b
+   GT_B(b)     B of product b, packed [ceil(N/128)][8·ceil(K/64)][128][8], zero padded
+   GT_ROWS     rows of the tile of a block, a literal: 64 or 128
+   GT_SHARED   bytes of shared memory that the launch gives a block, a literal
+   GT_EPILOGUE as gemm.h has it; it gets one sum at a time, adjacent ones in adjacent threads */
+#include "cuda_wide.h"
+#include "template_begin.h"
+#include "gemm_operands.h"
+
+#define GT_WHOLE(g) \
+    ((((uintptr_t)GT_A(g) | (uintptr_t)((GT_LDA) * (int64_t)sizeof(GT_NUMBER))) & 15) == 0)
+
+#include "product_wide_cuda.h"
+
+#include "template_end.h"

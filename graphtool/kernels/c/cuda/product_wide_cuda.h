@@ -1,0 +1,161 @@
+/* Sums of products in large tiles, as product_cuda.h computes them, by the instructions of
+   cuda_wide.h: a block computes GT_ROWS rows by 128 columns of a panel of weights.
+
+   A chunk of the depth is 128 bytes of each row and each column. The rows are copied piece by
+   piece, so that they may be pixels of a window; of the panel, a chunk is 16 KB side by side, which
+   one thread has copied. While chunk i is multiplied, the ones behind it are on their way: into the
+   buffer of chunk i - 1 too, whose products are done. The header that includes this one defines
+   what product_cuda.h lists, and these come from the use:
+
+   GT_HALF    numbers are of this type
+   GT_SHARED  bytes of shared memory that the launch gives: buffers for GT_STAGES chunks */
+#define GT_SUM float
+#define GT_NUMBER uint16_t
+#define GT_PER (16 / (int)sizeof(GT_NUMBER)) /* numbers of a piece */
+#define GT_PIECES_OF_A_CHUNK (GT_ROW_BYTES / 16)
+#ifndef GT_SEEN
+#define GT_SEEN(row, run, at) 1
+#endif
+#define GT_PADDED (((GT_RUN) + GT_PER - 1) / GT_PER * GT_PER)
+#define GT_CHUNKS                                                                                 \
+    (((GT_DEPTH_RUNS) * GT_PADDED + GT_PER * GT_PIECES_OF_A_CHUNK - 1) /                          \
+     (GT_PER * GT_PIECES_OF_A_CHUNK))
+/* The run that a place of the depth is in, in 32 bits where the depth fits. */
+#define GT_RUN_OF(k)                                                                              \
+    ((GT_DEPTH_RUNS) * (int64_t)GT_PADDED < INT32_MAX                                             \
+         ? (int64_t)((uint32_t)(k) / (uint32_t)GT_PADDED)                                         \
+         : (k) / GT_PADDED)
+#define GT_PANEL_WIDTH GT_WIDE_COLUMNS
+#define GT_LEFT_BYTES (GT_ROWS * GT_ROW_BYTES)
+#define GT_RIGHT_BYTES (GT_PANEL_WIDTH * GT_ROW_BYTES)
+#define GT_STAGES (GT_SHARED / (GT_LEFT_BYTES + GT_RIGHT_BYTES))
+#define GT_AHEAD (GT_STAGES - 1)
+#define GT_PITCH_OUT (GT_PANEL_WIDTH + 4)
+#define GT_HIGH_TILES (((GT_HEIGHT) + GT_ROWS - 1) / GT_ROWS)
+#define GT_WIDE_TILES (((GT_WIDTH) + GT_PANEL_WIDTH - 1) / GT_PANEL_WIDTH)
+#define GT_TILES ((GT_GROUPED) * GT_HIGH_TILES * GT_WIDE_TILES)
+
+/* One piece of the left operand, number by number; zeros where there are none. */
+GT_INLINE void GT_JOIN(GT_NAME, _piece)(void *to, int64_t g, int64_t row, int64_t run,
+                                        int64_t at GT_PARAMS)
+{
+    const GT_NUMBER *x = GT_OPERAND(g);
+    GT_PIECE GT_NUMBER piece[GT_PER];
+    const int inside = row < (GT_HEIGHT) && run < (GT_DEPTH_RUNS);
+    GT_UNROLL
+    for (int i = 0; i < GT_PER; i++)
+        piece[i] = inside && at + i < (GT_RUN) && GT_SEEN(row, run, at + i)
+                       ? x[GT_ROW(row) + GT_OFFSET(run, at + i)] : 0;
+    gt_write_16(to, piece);
+}
+
+/* Brings a chunk of the left operand into shared memory, from rows `row` on. */
+GT_INLINE void GT_JOIN(GT_NAME, _left)(unsigned char *to, int whole, int64_t g, int64_t row,
+                                       int64_t chunk GT_PARAMS)
+{
+    const GT_NUMBER *x = GT_OPERAND(g);
+    const int piece = threadIdx.x % GT_PIECES_OF_A_CHUNK;
+    const int64_t k = (chunk * GT_PIECES_OF_A_CHUNK + piece) * GT_PER;
+    const int64_t run = GT_RUN_OF(k), at = k - run * GT_PADDED;
+    const int64_t step = GT_OFFSET(run, at), left = run < (GT_DEPTH_RUNS) ? (GT_RUN)-at : 0;
+    const int bytes = left >= GT_PER ? 16 : left > 0 ? (int)left * (int)sizeof *x : 0;
+    GT_UNROLL
+    for (int r = threadIdx.x / GT_PIECES_OF_A_CHUNK; r < GT_ROWS;
+         r += GT_TEAM / GT_PIECES_OF_A_CHUNK) {
+        unsigned char *const place = to + r * GT_ROW_BYTES + (piece ^ r % 8) * 16;
+        const int inside = row + r < (GT_HEIGHT) && bytes && GT_SEEN(row + r, run, at);
+        if (whole)
+            gt_copy_16(place, inside ? x + GT_ROW(row + r) + step : x, inside ? bytes : 0);
+        else
+            GT_JOIN(GT_NAME, _piece)(place, g, row + r, run, at GT_ARGS);
+    }
+}
+
+/* Adds the products of a chunk to the sums of this thread, some time before they are waited for. */
+GT_INLINE void GT_JOIN(GT_NAME, _add)(GT_SUM (*acc)[GT_WIDE_SUMS], const unsigned char *stage)
+{
+    const uint64_t left = gt_in_rows(stage), right = gt_in_columns(stage + GT_LEFT_BYTES);
+    gt_wide_begin();
+    GT_UNROLL
+    for (int k = 0; k < GT_ROW_BYTES / GT_WIDE_BYTES; k++)
+        GT_UNROLL
+        for (int i = 0; i < GT_ROWS / GT_WIDE_ROWS; i++) {
+            const uint64_t a =
+                left + GT_FURTHER(i * GT_WIDE_ROWS * GT_ROW_BYTES + k * GT_WIDE_BYTES);
+            const uint64_t b = right + GT_FURTHER(k * GT_WIDE_BYTES * GT_WIDE_COLUMNS);
+            if (GT_HALF == GT_FLOAT16)
+                gt_wide_f16(acc[i], a, b);
+            else
+                gt_wide_bf16(acc[i], a, b);
+        }
+    gt_wide_end();
+}
+
+/* Computes one tile: the rows from `row` on, by panel `panel` of product g. `turn` counts the
+   chunks of this block. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(unsigned char *room, uint64_t *ready, uint32_t *turn,
+                                       int64_t tile GT_PARAMS)
+{
+    const int64_t g = tile / (GT_HIGH_TILES * GT_WIDE_TILES), row = tile % GT_HIGH_TILES * GT_ROWS;
+    const int64_t panel = tile / GT_HIGH_TILES % GT_WIDE_TILES;
+    const unsigned char *right =
+        (const unsigned char *)(GT_PANELS(g)) + panel * GT_CHUNKS * GT_RIGHT_BYTES;
+    const int whole = GT_WHOLE(g);
+    GT_SUM acc[GT_ROWS / GT_WIDE_ROWS][GT_WIDE_SUMS];
+    GT_UNROLL
+    for (int i = 0; i < GT_ROWS / GT_WIDE_ROWS; i++)
+        GT_UNROLL
+        for (int s = 0; s < GT_WIDE_SUMS; s++) acc[i][s] = 0;
+    for (int64_t next = 0; next < GT_CHUNKS + GT_AHEAD; next++) {
+        if (next >= GT_AHEAD) {
+            const uint32_t stage = *turn % GT_STAGES;
+            gt_copy_wait(GT_AHEAD - 1);
+            gt_barrier_wait(ready + stage, *turn / GT_STAGES % 2);
+            gt_async_fence();
+            gt_wide_wait(); /* for the chunk before */
+            __syncthreads();
+            GT_JOIN(GT_NAME, _add)(acc, room + stage * (GT_LEFT_BYTES + GT_RIGHT_BYTES));
+            ++*turn;
+        }
+        if (next < GT_CHUNKS) {
+            const uint32_t stage =
+                (*turn + (next < GT_AHEAD ? (uint32_t)next : GT_AHEAD - 1)) % GT_STAGES;
+            unsigned char *const to = room + stage * (GT_LEFT_BYTES + GT_RIGHT_BYTES);
+            if (threadIdx.x == 0)
+                gt_copy_bulk(to + GT_LEFT_BYTES, right + next * GT_RIGHT_BYTES, GT_RIGHT_BYTES,
+                             ready + stage);
+            GT_JOIN(GT_NAME, _left)(to, whole, g, row, next GT_ARGS);
+        }
+        gt_copy_group();
+    }
+    gt_wide_wait();
+    __syncthreads();
+    GT_SUM *const out = (GT_SUM *)room;
+    const int lane = threadIdx.x % GT_WARP, first = threadIdx.x / GT_WARP * 16 + lane / 4;
+    GT_UNROLL
+    for (int i = 0; i < GT_ROWS / GT_WIDE_ROWS; i++)
+        GT_UNROLL
+        for (int s = 0; s < GT_WIDE_SUMS; s++)
+            out[(i * GT_WIDE_ROWS + first + s / 2 % 2 * 8) * GT_PITCH_OUT + s / 4 * 8 +
+                lane % 4 * 2 + s % 2] = acc[i][s];
+    __syncthreads();
+    const int64_t wide = panel * GT_PANEL_WIDTH;
+    for (int r = threadIdx.x / GT_WARP; r < GT_ROWS; r += GT_WARPS)
+        for (int c = lane; c < GT_PANEL_WIDTH; c += GT_WARP)
+            if (row + r < (GT_HEIGHT) && wide + c < (GT_WIDTH))
+                GT_FINISH(out + r * GT_PITCH_OUT + c, g, row + r, wide + c);
+    gt_async_fence();
+    __syncthreads();
+}
+
+static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
+{
+    unsigned char *const room = (unsigned char *)gt_room(GT_SHARED);
+    __shared__ uint64_t ready[GT_STAGES];
+    uint32_t turn = 0;
+    if (threadIdx.x < GT_STAGES) gt_barrier(ready + threadIdx.x);
+    gt_async_fence();
+    __syncthreads();
+    for (int64_t tile = team; tile < GT_TILES; tile += teams)
+        GT_JOIN(GT_NAME, _tile)(room, ready, &turn, tile GT_ARGS);
+}

@@ -1,0 +1,134 @@
+"""conv_wide_cuda.h: convolutions of 16-bit floats with many pixels, channels last, by four warps of
+a device together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.kernels.choice import wide
+from graphtool.kernels.choice.contractions import conv_cost
+from graphtool.kernels.choice.operands import widened
+from graphtool.kernels.conv_direct import bf16_cost, bf16_error
+from graphtool.kernels.images import (
+    HOOK, OUTPUT, POINTERS, STRIDES, UNPADDED, WINDOW, image, image_area, over_pixels, padded,
+    padded_space, seen_unpadded, unpadded, window)
+from graphtool.kernels.kit import (
+    HALVES, Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, Numbers,
+    Plan, Record, Rows, Rules, Target, TensorType, Use, elements, half_macros, if_zeros, narrowed,
+    need, never, number, product, register, sizes, sums, target_op, word)
+from graphtool.kernels.packing import blocks
+
+MACROS = (
+    word("HALF", "the type of the operands", HALVES), *OUTPUT, *STRIDES,
+    *sizes(C="input channels, a multiple of 8", O="output channels"), *WINDOW, *UNPADDED,
+    *wide.MACROS)
+
+
+def meaning(t: Instance) -> None:
+    """The convolution of the elements that the windows reach, as the C computes it."""
+    x, attrs = seen_unpadded(t, t.get("C"))
+    t.rows(o.conv_wide(x, t.read("W"), channels=t.get("O"), window=tuple(t.sizes("KH KW")),
+                       **attrs))
+
+
+def touches(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    c, m, kh, kw = t.sizes("C O KH KW")
+    kind = number(t)
+    t.need(c % blocks.UNITS[kind] == 0, "channels of whole pieces of 16 bytes")
+    yield Rows((*t.sizes("BATCH OH OW"), m))
+    yield image_area(t, c, kind)
+    yield Area("W", wide.panels(m, kh * kw * c, kind), None, (), kind, True)
+
+
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The tiles of a device."""
+    return wide.tiles(1, prod(macros[size] for size in ("BATCH", "OH", "OW")), macros["O"])
+
+
+def lower(use: Use) -> Lowered:
+    """All pixels are the rows of one product."""
+    return convolved(use, {**window(use.node.attrs["window"], use.node.attrs), **unpadded(use)})
+
+
+def convolved(use: Use, macros: Mapping[str, Any] | None = None) -> Lowered:
+    """The use of the template, for a window with these macros; without them it is one pixel."""
+    x, out = use.view(0), use.out.type.shape
+    how = macros or dict.fromkeys(("KH", "KW", "SH", "SW", "DH", "DW"), 1)
+    flops = product(out) * how["KH"] * how["KW"] * x.shape[3] * 2
+    return over_pixels(use, "conv_wide", {
+        **half_macros(x.dtype), **image(use), "C": x.shape[3], "O": out[3], **how, **wide.GIVEN},
+        flops)
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+CONV_WIDE = Form("conv_wide", (), "bf16")
+Padding = tuple[tuple[int, int], tuple[int, int]] | None  # that is not in memory
+
+
+def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
+           strides: tuple[int, int], dilation: tuple[int, int] = (1, 1), padding: Padding = None,
+           plan: Plan | None = None) -> TensorType:
+    need(x.rank == 4 and w.rank == 3 and x.dtype is w.dtype and x.dtype in blocks.UNITS,
+         f"{x} and {w} are not operands of a convolution of 16-bit floats")
+    need(w.shape == wide.panels(channels, product(window) * x.shape[3], w.dtype),
+         f"the weights {w} do not fit {x}")
+    return TensorType(sums(x.dtype), (*padded_space(x, window, strides, dilation, padding),
+                                      channels))
+
+
+def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+               padding: Padding = None, plan: Plan | None = None) -> Any:
+    c = x.shape[3]
+    flat = widened(blocks.plain(w, channels, product(window) * c, blocks.UNITS))
+    filters = o.transpose(o.reshape(flat, shape=(*window, c, channels)), perm=(3, 2, 0, 1))
+    return o.conv(padded(widened(x), padding), filters, strides=strides, rhs_dilation=dilation,
+                  channels_last=True)
+
+
+OP = target_op("conv_wide", _infer, _decompose, CONV_WIDE,
+               lambda y, x, _, *, window, **__: 2 * elements(y) * product(window) * x.shape[3],
+               "2-d convolution of 16-bit floats, channels last, with the filters [KH·KW·C, O] as "
+               "`pack_units` lays them out; x includes its padding, but for `padding`; the sums "
+               "are float32")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, if pieces of 16 bytes are of one pixel."""
+    whole = s.groups == 1 and s.c % blocks.UNITS[dtypes.bfloat16] == 0
+    return [CONV_WIDE.plan()] if whole and wide.fits(s, target, rules) else []
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, groups: int, **how: Any) -> Any:
+    """The convolution node with filters in panels."""
+    if not chosen.site.dtype.is_narrow:
+        x, w = narrowed(x), narrowed(w)
+    out, c, kh, kw = w.shape
+    flat = o.reshape(o.transpose(w, perm=(0, 2, 3, 1)), shape=(out, kh * kw * c))
+    return chosen.emit(OP, x, o.pack_units(flat, nr=wide.TILE, transpose=True), channels=out,
+                       window=(kh, kw), **how)
+
+
+def _bytes(s: Conv, *_: Any) -> int:
+    """Bytes of the packed filters."""
+    size = prod(wide.panels(s.o, s.kh * s.kw * s.c, dtypes.bfloat16))
+    return 2 * size if s.constant else 0
+
+
+SERVES = (Alternative(
+    Conv, CONV_WIDE, plans,
+    wide.cost(lambda s: conv_cost if s.dtype is dtypes.float16 else bf16_cost), make, _bytes,
+    error=bf16_error, assumes=if_zeros, in_order=never),)
+
+register(Record(
+    Contract("conv_wide", "a convolution of 16-bit floats by four warps of a device together",
+             MACROS, POINTERS, meaning, HOOK, touches, grain="shares", teams=teams,
+             languages={"cuda": "_cuda.h"}),
+    {"conv_wide": lower}, serves=SERVES))

@@ -1,0 +1,112 @@
+"""gemm_wide_cuda.h: products of 16-bit floats of many rows, by four warps of a device together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.kernels.choice import wide
+from graphtool.kernels.choice.operands import widened
+from graphtool.kernels.conv_wide import convolved
+from graphtool.kernels.gemm import bf16_cost, plain
+from graphtool.kernels.kit import (
+    HALVES, Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro,
+    Numbers, Plan, Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, all_rows,
+    broadcast_shapes, half_macros, if_zeros, lowered_product, narrowed, need, never,
+    number, product_cost, products, register, rounding, rows_by_columns, sizes, sums, target_op,
+    word)
+from graphtool.kernels.packing import blocks
+
+MACROS = (
+    word("HALF", "the type of the operands", HALVES),
+    *sizes(M="rows of A", N="columns of B", K="columns of A",
+           LDA="elements between the starts of adjacent rows of A"),
+    Macro("BATCH", "size", "independent products", 1), *wide.MACROS)
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
+
+
+def meaning(t: Instance) -> None:
+    """One product for each b."""
+    products(t, OP)
+
+
+def touches(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
+    kind = number(t)
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, 1), (batch,), kind)
+    yield Area("B", wide.panels(n, k, kind), None, (batch,), kind, True)
+
+
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The tiles of a device."""
+    return wide.tiles(macros["BATCH"], macros["M"], macros["N"])
+
+
+def lower(use: Use) -> Lowered:
+    """One product of all rows if they are at equal distances; a 1×1 convolution if they lie in an
+    image with a margin; else one product for each matrix of the batch."""
+    a, b = use.view(0), use.view(1)
+    *lead, m, _ = use.out.type.shape
+    shared = len(b.shape) == 3
+    lines = all_rows(a) if shared else None
+    if lines is None and shared and len(lead) == 2:
+        return convolved(use)
+    lines = lines or Lines(tuple(lead), m, a.strides[-2], (m,))
+    return lowered_product(use, "gemm_wide", lines, {**half_macros(a.dtype), **wide.GIVEN})
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+GEMM_WIDE = Form("gemm_wide", (), "bf16")
+
+
+def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
+    """The type of the sums; raises what `need` does if the operands do not fit."""
+    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype and a.dtype in blocks.UNITS,
+         f"{a} and {b} are not operands of a product of 16-bit floats")
+    need(b.shape[-3:] == wide.panels(n, a.shape[-1], b.dtype), f"{b} does not fit {a}")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
+
+
+def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    """The product with weights that are not packed."""
+    return o.matmul(widened(a), widened(blocks.plain(b, n, a.shape[-1], blocks.UNITS)))
+
+
+OP = target_op("gemm_wide", infer, decompose, GEMM_WIDE, rows_by_columns,
+               "a·b of 16-bit floats, with b as `pack_units` lays it out; the sums are float32")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, if rows of the left operand are adjacent numbers."""
+    fits = wide.fits(s, target, rules) and s.fixed and not s.across and (
+        s.dtype.is_narrow or plain(s))
+    return [GEMM_WIDE.plan()] if fits else []
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product node with a right-hand side in panels."""
+    if not chosen.site.dtype.is_narrow:
+        x, w = narrowed(x), narrowed(w)
+    packed = o.pack_units(w, nr=wide.TILE, transpose=transpose)
+    return chosen.emit(OP, x, packed, n=chosen.site.n)
+
+
+SERVES = (Alternative(
+    Product, GEMM_WIDE, plans,
+    wide.cost(lambda s: product_cost if s.dtype is dtypes.float16 else bf16_cost), make,
+    error=lambda s, p: 0.0 if s.dtype.is_narrow else rounding.bf16(s.k), assumes=if_zeros,
+    in_order=never),)
+
+register(Record(
+    Contract("gemm_wide", "a product of 16-bit floats by four warps of a device together", MACROS,
+             POINTERS, meaning, ("b", "m", "n"), touches, grain="shares", teams=teams,
+             languages={"cuda": "_cuda.h"}),
+    {"gemm_wide": lower}, serves=SERVES))

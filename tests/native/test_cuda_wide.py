@@ -1,0 +1,134 @@
+"""Products and convolutions by the instructions of four warps: their values on the driver of the
+tests, which knows descriptors, barriers and copies; the instructions that nvcc makes of them."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import interp
+from graphtool.dtypes import DType
+from graphtool.emit import cuda as emitted
+from graphtool.ir.graph import Module
+from graphtool.kernels import headers
+from graphtool.native import cuda, runtime
+from graphtool.target import TABLE
+from tests.native.cuda import OnC
+from tests.native.test_cuda_templates import BF16, F16, F32, conv, dense, module
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+RNG = np.random.default_rng(31)
+ROUNDED = 4e-3  # relative rms errors
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device of one multiprocessor, for which few tiles are enough."""
+    monkeypatch.setitem(TABLE, "sm_90", replace(TABLE["sm_90"], multiprocessors=1))
+
+
+def distance(m: Module, folder: Path, **options: Any) -> float:
+    """The relative rms error of a build, whose products are by four warps."""
+    built = graphtool.build(m, folder, target="sm_90", **options)
+    assert "_wide_cuda.h" in (built / "model_kernels0.cu").read_text()
+    given = m.graph.inputs[0].type
+    x = RNG.standard_normal(given.shape).astype(np.float32).astype(given.dtype.numpy)
+    runs = (runtime.load(built)(x=x), interp.run(m, {"x": x}))
+    got, want = (np.asarray(r["y"], np.float64) for r in runs)
+    return float(np.sqrt(np.mean((got - want) ** 2) / np.mean(want ** 2)))
+
+
+CASES: dict[str, tuple[Any, tuple[int, ...], DType, dict[str, str]]] = {
+    "bf16": (dense(128, 256), (128, 256), BF16, {}),
+    "f16": (dense(120, 512), (250, 512), F16, {}),
+    "odd": (dense(123, 91), (117, 91), BF16, {}),
+    "rounded": (dense(128, 192), (128, 192), F32, {"precision": "fast"}),
+    "conv": (conv(16, 112, 3, pad=1), (1, 16, 11, 11), BF16, {}),
+    "strided": (conv(8, 128, 3, pad=1, strides=(2, 2)), (2, 8, 16, 15), F16, {}),
+    "dilated": (conv(8, 100, 3, pad=2, rhs_dilation=(2, 2)), (1, 8, 12, 10), BF16, {}),
+    "pixels": (conv(24, 128, 1), (1, 24, 12, 10), BF16, {})}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.usefixtures("device", "small")
+def test_tiles(name: str, tmp_path: Path) -> None:
+    fn, shape, dtype, options = CASES[name]
+    assert distance(module(fn, shape, dtype), tmp_path / "b", **options) < ROUNDED
+
+
+@pytest.mark.usefixtures("device", "small")
+def test_devices_without_the_instructions_have_those_of_a_warp(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of an older or a later device, which a driver compiles from PTX."""
+    monkeypatch.setattr(cuda, "find", lambda: OnC("-DON_C_ONE_WARP"))
+    for name in ("bf16", "f16"):
+        fn, shape, dtype, options = CASES[name]
+        assert distance(module(fn, shape, dtype), tmp_path / name, **options) < ROUNDED
+
+
+# what each of these mistakes is, and the text that has it
+MISTAKES = {
+    "a panel that is not waited for": ("gt_barrier_wait(", "(void)sizeof("),
+    "the wrong turn": ("*turn / GT_STAGES % 2", "(*turn / GT_STAGES + 1) % 2"),
+    "sums that are not waited for": ("gt_wide_wait();\n    __sync", "__sync"),
+    "rows in order": ("(piece ^ r % 8)", "piece"),
+    "sums in other places": ("s / 2 % 2 * 8", "s % 2 * 8"),
+    "pieces that lie otherwise": ("8 * GT_ROW_BYTES, 1)", "8 * GT_ROW_BYTES, 2)"),
+    "distances that are swapped": ("16 * GT_WIDE_COLUMNS, 8 * 16, 0", "128, 2048, 0"),
+    "rows that are not waited for": ("gt_copy_wait(GT_AHEAD - 1)", "gt_copy_wait(GT_AHEAD)"),
+    "rows that are not shown": ("gt_async_fence();\n            gt_wide", "gt_wide"),
+    "products of other threads that are not waited for": ("__syncthreads();\n            GT_J",
+                                                          "GT_J"),
+    "buffers for fewer chunks": ("#define GT_AHEAD (GT_STAGES - 1)", "#define GT_AHEAD GT_STAGES")}
+
+
+@pytest.mark.parametrize("mistake", [
+    *(pytest.param(name, marks=pytest.mark.slow) for name in list(MISTAKES)[:-5]),
+    *list(MISTAKES)[-5:]])
+@pytest.mark.usefixtures("device", "small")
+def test_mistakes_show(mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver ends the program, or the values are wrong."""
+    was, now = MISTAKES[mistake]
+    name = next(n for n in ("product_wide_cuda.h", "cuda_wide.h") if was in (headers.text(n) or ""))
+    monkeypatch.setitem(headers.ADDED, name, (headers.text(name) or "").replace(was, now, 1))
+    m = module(dense(128, 320), (128, 320), BF16)
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] != 0
+    else:
+        faulthandler.disable()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the driver says as it ends
+        os._exit(not distance(m, tmp_path / "b") < ROUNDED)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+def test_nvcc_makes_the_instructions_that_were_meant(tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is spilled, two blocks fit a multiprocessor, and products do not wait one for the
+    other, which the compiler would say."""
+    monkeypatch.setattr(cuda, "find", OnC)
+    fn = conv(64, 128, 3, pad=1)
+    work = graphtool.build(module(fn, (64, 64, 28, 28), BF16), tmp_path / "b", target="sm_90")
+    images = {row.file: row.command for row in emitted.images("model", (90,))}
+    assert "-arch=sm_90a" in images["model_sm_90.cubin"]
+    source = work / "model_kernels0.cu"
+    for arch, instructions in {"90a": ("wgmma.mma_async", "cp.async.bulk", "cp.async.cg"),
+                               "90": ("mma.sync", "ldmatrix", "cp.async.bulk")}.items():
+        how = ["nvcc", f"-arch=sm_{arch}", source.name]
+        said = subprocess.run([*how, "-cubin", "-keep", "-Xptxas", "-v", "-o", "m.cubin"], cwd=work,
+                              check=True, capture_output=True, text=True).stderr
+        assert {int(n) for n in re.findall(r"(\d+) bytes spill", said)} == {0}
+        assert max(int(n) for n in re.findall(r"Used (\d+) registers", said)) <= 255
+        assert "warning" not in said and "serializ" not in said
+        ptx = next(work.glob("model_kernels0*.ptx"))
+        assert all(word in ptx.read_text() for word in instructions)
+        ptx.unlink()
