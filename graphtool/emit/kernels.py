@@ -24,7 +24,7 @@ from graphtool.emit.weights import ALIGN
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
 from graphtool.loops.forms import KernelFacts
-from graphtool.loops.ir import For, Hook, MacroValue, Template
+from graphtool.loops.ir import For, Hook, MacroValue, Name, Template
 from graphtool.loops.program import Kernel, Param, Program, runs
 from graphtool.loops.walk import polynomials
 from graphtool.loops.walk import statements as walked
@@ -44,6 +44,11 @@ def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
 
 
 INT64_MAX = 2 ** 63 - 1
+
+
+def number_type(number: Name, language: Language) -> str:
+    """The type of a number that a run passes: on a device, that of an index."""
+    return language.size if language.device else language.type(number.dtype.computes)
 
 
 class Kernels:
@@ -98,8 +103,7 @@ class Kernels:
         return [*([f"{who.type}{who.name}"] if phased(kernel) else []),
                 *(buffer.format(pointer=pointer_type(p, language), name=p.name)
                   for p in kernel.params),
-                *(f"{language.type(p.number.dtype.computes)} {p.name}"
-                  for p in self.passed[kernel.name]),
+                *(f"{number_type(p.number, language)} {p.name}" for p in self.passed[kernel.name]),
                 *(f"{language.size} {d}" for d in kernel_dims(kernel, self.dims))]
 
     def of(self, kernel: Kernel) -> Language:

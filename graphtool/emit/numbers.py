@@ -9,7 +9,8 @@ from graphtool.emit.language import Language
 from graphtool.loops.forms import KernelFacts, in_forms, inverse_name, inverse_of
 from graphtool.loops.ir import Const, Name
 from graphtool.loops.program import Kernel, Program, Run, runs
-from graphtool.loops.walk import each, statements, values
+from graphtool.loops.walk import each, polynomials, statements, values
+from graphtool.symbolic import symbols
 
 Given = Mapping[str, tuple[float, ...]]  # what a number is in each run of its kernel
 
@@ -49,6 +50,7 @@ def _read(kernel: Kernel, around: KernelFacts, language: Language) -> list[Passe
     printed = [in_forms(e, language.forms, around) for s in statements(kernel.body)
                for e in values(s)]
     named = {e.name for e in each(printed) if isinstance(e, Name)}
+    named |= {s.name for d in polynomials(kernel.body) for s in symbols(d)}
     every = [*(Passed(n.name, n) for n in kernel.numbers),
              *(Passed(inverse_name(n), n, True) for n in kernel.numbers)]
     return [p for p in every if p.name in named]

@@ -19,6 +19,7 @@ from graphtool.loops.program import (
     Times,
     every_step,
     inner_steps,
+    runs,
 )
 from graphtool.loops.reached import ACC, COUNT, Touch, touches
 from graphtool.loops.scope import Loops, Scope
@@ -98,7 +99,7 @@ Parts = dict[str, list[Part]]  # by the buffer
 
 class _Proofs:
     def __init__(self, program: Program) -> None:
-        self.kernels = {k.name: k for k in program.kernels}
+        self.program, self.kernels = program, {k.name: k for k in program.kernels}
         self.buffers = {b.name: b for b in program.buffers}
         self.rows = {k.name: KernelProof(k.name) for k in program.kernels}
         self.around = _around(program)
@@ -110,11 +111,18 @@ class _Proofs:
             b.space == "output" and b.slot in donated)}
         self.report(self.sequence(program.steps))
 
+    def passed(self, kernel: Kernel) -> dict[str, Ends]:
+        """The least and the greatest of each integer that runs pass to a kernel."""
+        rows = [r.numbers for r in runs(self.program.steps) if r.kernel == kernel.name]
+        return {n.name: Ends((int(min(column)),), (int(max(column)),))
+                for n, column in zip(kernel.numbers, zip(*rows, strict=True), strict=False)
+                if n.dtype.is_integer}
+
     def touched(self, kernel: Kernel, around: Scope, lanes: int) -> list[Touch]:
         """What a kernel touches; nothing if that cannot be stated."""
         row = self.rows[kernel.name]
         try:
-            found = list(touches(kernel, around, lanes))
+            found = list(touches(kernel, around, lanes, self.passed(kernel)))
         except InputError as error:
             row.outside.append(error.message)
             row.uncovered.append(error.message)

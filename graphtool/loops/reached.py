@@ -3,7 +3,7 @@ known there of each name: what a proof about its indices starts from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,14 +89,15 @@ class Touch:
         return proof.holds(index) and proof.holds(self.scope.of(size) - 1 - index)
 
 
-def touches(kernel: Kernel, around: Scope, lanes: int) -> Iterator[Touch]:
-    """All that a kernel touches, whatever conditions say.
+def touches(kernel: Kernel, around: Scope, lanes: int,
+            numbers: Mapping[str, Ends] | None = None) -> Iterator[Touch]:
+    """All that a kernel touches, whatever conditions say; `numbers` has what runs pass.
 
     Raises InputError for a template whose footprint cannot be stated for all sizes.
     """
     around = around.inner()
     for n in kernel.numbers:
-        around.define(n.name, type_ends(n))
+        around.define(n.name, (numbers or {}).get(n.name, type_ends(n)))
     yield from _body(kernel.body, around, lanes)
 
 

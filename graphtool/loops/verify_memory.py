@@ -8,6 +8,7 @@ the check reads them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from graphtool.loops.verify_template import (
     table_spans,
     template_spans,
 )
+from graphtool.loops.walk import kernel_symbols
 from graphtool.symbolic import Poly, Symbol, evaluate, product, symbols
 
 ACC = "acc"  # the row that a hook is given
@@ -47,18 +49,20 @@ def touched(kernel: Kernel, env: Env, lanes: int, exact: bool = False) -> Spans:
     """The range of each parameter that a kernel touches.
 
     By default no condition is looked at, so it holds all that can happen; with `exact` the kernel
-    is followed at points of its iteration space. A hook that leaves its row touches element -1 of
-    a buffer that is no parameter. Raises InputError GT0375, GT0380 as `template_spans` does.
+    is followed at points of its iteration space. `env` may have numbers of the kernel too; others
+    may be any. A hook that leaves its row touches element -1 of a buffer that is no parameter.
+    Raises InputError GT0375, GT0380 as `template_spans` does.
     """
     spans: Spans = {}
     types = {p.name: p.dtype for p in kernel.params}
     calls = template_spans(kernel.body, types, env, lanes, spans)
-    _follow(kernel.body, env, (), (), spans, kernel.numbers, exact)
+    numbers = [n for n in kernel.numbers if n.name not in env]
+    _follow(kernel.body, env, (), (), spans, numbers, exact)
     for hook, (*outer, last), here in calls:
         for first in sorted({0, last // 2, last - 1}):  # the parts in which a row comes
             result: Spans = {}
             part = {**here, hook.indices[-1].name: first, "count": last - first}
-            _follow(hook.body, part, hook.indices, outer, result, kernel.numbers, exact)
+            _follow(hook.body, part, hook.indices, outer, result, numbers, exact)
             low, high = result.pop(ACC, (0, 0))
             if low < 0 or high >= last - first:
                 touch(spans, f"{hook.name} {ACC}", -1, -1)
@@ -112,8 +116,8 @@ class _Check:
         self.kernels = {k.name: k for k in program.kernels}
         self.buffers = {b.name: b for b in program.buffers}
         self.sizes = {b.name: evaluate(b.size, env) for b in program.buffers}
-        self.touched: dict[str, Spans] = {}
-        self.followed: dict[str, Spans] = {}
+        self.touched: dict[Any, Spans] = {}
+        self.followed: dict[Any, Spans] = {}
 
     def check(self) -> None:
         """Raises InputError for the first fault."""
@@ -162,8 +166,9 @@ class _Check:
         place = f"{step.label} {_at(self.env)}".strip()
         try:
             sizes = {n: self.sizes[b.name] for n, b in given.items()}
-            bad = misfit(self.spans(kernel), sizes)
-            bad = bad and misfit(self.points(kernel), sizes)
+            places = _places(kernel, step)
+            bad = misfit(self.spans(kernel, places), sizes)
+            bad = bad and misfit(self.points(kernel, places), sizes)
         except ArithmeticError as error:
             raise fault("GT0375", f"{kernel.name} has sizes that cannot be computed: {error}",
                         place) from error
@@ -178,17 +183,29 @@ class _Check:
         held = f", {b.name} has {self.sizes[b.name]} elements" if b else " outside of its row"
         return fault("GT0375", f"{name}[{at:.0f}] is touched{held}", place)
 
-    def spans(self, kernel: Kernel) -> Spans:
-        """All that a kernel can touch."""
-        if kernel.name not in self.touched:
-            self.touched[kernel.name] = touched(kernel, self.env, self.program.lanes)
-        return self.touched[kernel.name]
+    def spans(self, kernel: Kernel, places: Env) -> Spans:
+        """All that a kernel can touch, with these numbers in its indices."""
+        key = kernel.name, *places.items()
+        if key not in self.touched:
+            self.touched[key] = touched(kernel, {**self.env, **places}, self.program.lanes)
+        return self.touched[key]
 
-    def points(self, kernel: Kernel) -> Spans:
+    def points(self, kernel: Kernel, places: Env) -> Spans:
         """What a kernel touches where conditions decide."""
-        if kernel.name not in self.followed:
-            self.followed[kernel.name] = touched(kernel, self.env, self.program.lanes, exact=True)
-        return self.followed[kernel.name]
+        key = kernel.name, *places.items()
+        if key not in self.followed:
+            self.followed[key] = touched(kernel, {**self.env, **places}, self.program.lanes,
+                                         exact=True)
+        return self.followed[key]
+
+
+def _places(kernel: Kernel, run: Run) -> Env:
+    """The numbers of a run that stand in the kernel's indices."""
+    if not kernel.numbers:
+        return {}
+    read = {s.name for s in kernel_symbols(kernel)}
+    return {n.name: int(x) for n, x in zip(kernel.numbers, run.numbers, strict=True)
+            if n.name in read}
 
 
 def _at(env: Env) -> str:

@@ -263,10 +263,19 @@ def accesses(body: Iterable[Stmt]) -> list[tuple[str, bool]]:
 
 def renamed(body: tuple[Stmt, ...], rename: Callable[[str], str]) -> tuple[Stmt, ...]:
     """The statements with other names for buffers."""
+    return moved(body, lambda buffer, index: (rename(buffer), index))
+
+
+def moved(body: tuple[Stmt, ...], move: Callable[[str, Dim], tuple[str, Dim]]
+          ) -> tuple[Stmt, ...]:
+    """The statements with other places for what they touch: a buffer, and an index of it."""
     memo: dict[Any, Any] = {}
 
+    def rename(buffer: str) -> str:
+        return move(buffer, 0)[0]
+
     def load(e: Expr) -> Expr:
-        return Load(rename(e.buffer), e.index, e.dtype) if isinstance(e, Load) else e
+        return Load(*move(e.buffer, e.index), e.dtype) if isinstance(e, Load) else e
 
     def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(stmt(map_values(map_bodies(s, change), lambda e: mapped(e, load, memo)))
@@ -275,11 +284,11 @@ def renamed(body: tuple[Stmt, ...], rename: Callable[[str], str]) -> tuple[Stmt,
     def stmt(s: Stmt) -> Stmt:
         match s:
             case Store(buffer, index, value):
-                return Store(rename(buffer), index, value)
+                return Store(*move(buffer, index), value)
             case Template():
                 return replace(s, reads=tuple(map(rename, s.reads)),
                                writes=tuple(map(rename, s.writes)),
-                               pointers=tuple((k, rename(b), d) for k, b, d in s.pointers))
+                               pointers=tuple((k, *move(b, d)) for k, b, d in s.pointers))
             case _:
                 return s
     return change(body)

@@ -37,6 +37,7 @@ from graphtool.lower.index_checks import IndexChecks, decisive, early
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import ALIGN, Barriers, plan_arena
 from graphtool.lower.numbers import with_numbers
+from graphtool.lower.places import with_places
 from graphtool.lower.ranks import LOOPS
 from graphtool.lower.rename_dims import one_name, own_names
 from graphtool.lower.units import Unit, schedule, units
@@ -204,6 +205,8 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
     kernels = lowering.table.kernels
     if target.language == HOME:
         kernels, steps = with_numbers(kernels, steps)
+    elif target.devices:
+        kernels, steps = with_places(kernels, steps)
     lives = lifetimes(steps)
     shared = {} if module.symbols or lowering.limits else sharing(
         {k.name: k for k in kernels}, steps, lives, target.lanes)

@@ -170,3 +170,19 @@ def test_instructions(name: str, tmp_path: Path) -> None:
                               capture_output=True, text=True).stderr
         assert {int(n) for n in re.findall(r"(\d+) bytes (?:spill|stack)", said)} == {0}
         assert max(int(n) for n in re.findall(r"Used (\d+) registers", said)) <= 64
+
+
+def test_loops_over_several_places_are_one_kernel(tmp_path: Path) -> None:
+    """The caches of layers, one behind the other: a launch passes where each begins."""
+    def fn(x: Any) -> list[Any]:
+        layers = (o.slice(x, start=(i, 0, 0), limit=(i + 1, 4, 24), strides=(1, 1, 1))
+                  for i in range(5))
+        return [o.exp(layer) for layer in layers]
+    m = Module(trace(fn, [TensorType(F16, (5, 4, 24))], ["x"]), tuple(f"y{i}" for i in range(5)))
+    work = graphtool.build(m, tmp_path / "b", target="sm_90")
+    text = (work / "model_kernels0.cu").read_text()
+    assert len(re.findall("^GT_KERNEL", text, re.M)) == 1
+    assert "gt_read_16(x0_8, x0 + (i0 + num0 * 8));" in text
+    x = RNG.standard_normal((5, 4, 24)).astype(np.float16)
+    got, want = runtime.load(work)(x=x), interp.run(m, {"x": x})
+    assert not faults(got, want, 2e-3, 2e-3)
