@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool import dtypes
+from graphtool.emit import kept_rows
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import (
     WIDEST,
@@ -20,7 +21,7 @@ from graphtool.emit.gathers import GatheringLoop, gathering, write
 from graphtool.emit.language import ALL, Share
 from graphtool.emit.lines import Writer
 from graphtool.emit.sums import PartialSums, side_by_side
-from graphtool.emit.tables import TableRow, by_table
+from graphtool.emit.tables import TableRow, by_table, look_up
 from graphtool.emit.teams import is_outer
 from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
@@ -138,7 +139,7 @@ class Statements:
             return
         share, lo, hi = self.range(s)
         if table:
-            self.by_table(table, lo, hi)
+            self.w.line(look_up(table, self.p.index, lo, hi))
             return
         around = self.around_sum(s)
         if around:
@@ -229,8 +230,8 @@ class Statements:
         with self.w.block(f"for ({self.language.size} {i} = {lo}; {i} < {hi}; {step}) {{"):
             if pieces:
                 self.at_once(pieces)
-            for inner in () if pieces else s.body:
-                self.stmt(inner)
+            else:
+                kept_rows.write(s.body, self)
         self.divided = outer
         if after:
             self.w.line(after)
@@ -266,26 +267,22 @@ class Statements:
 
     def table(self, s: For) -> TableRow | None:
         """What a loop looks up in a table of bytes; None for any other loop."""
-        plain = self.language.converts_rows and not (self.divided or self.around.small)
-        return by_table(s, self.params, self.around.sizes) if plain and "simd" in s.mode else None
+        plain = self.converts_rows and "simd" in s.mode
+        return by_table(s, self.params, self.around.sizes) if plain else None
 
-    def by_table(self, row: TableRow, lo: str, hi: str) -> None:
-        """Write the look-up of the bytes from `lo` to `hi`."""
-        first = "" if lo == "0" else f" + {lo}"
-        to, source, table = (f"{part.buffer} + {self.p.index(part.start, 13)}" for part in row)
-        count = f"{hi} - {lo}" if first else hi
-        self.w.line(f"gt_row_by_table({to}{first}, {source}{first}, {table}, {count});")
+    @property
+    def converts_rows(self) -> bool:
+        """Whether one worker converts rows at a time, on a machine with memory for them."""
+        return self.language.converts_rows and not (
+            self.divided or self.around.small or self.p.packed)
 
     def gathering(self, s: For) -> GatheringLoop | None:
         """The parts of a loop that reads elements one by one; None for any other loop."""
-        if not self.language.converts_rows or self.p.packed or self.divided or self.around.small:
-            return None
-        return gathering(s, self.params, self.around.sizes)
+        return gathering(s, self.params, self.around.sizes) if self.converts_rows else None
 
     def strip(self, s: For, share: Share) -> tuple[Symbol, Symbol, Stages] | None:
         """The loop in strips whose elements are converted by rows; None if it has none."""
-        if not self.language.converts_rows or share.before != self.inner.before or (
-                self.p.packed or self.divided or self.around.small) or (
+        if not self.converts_rows or share.before != self.inner.before or (
                 s.mode in ("serial", "parallel")):
             return None
         return strips(s, {p.name: p.dtype for p in self.params.values()}, self.around)

@@ -7,7 +7,7 @@ that look up a vector of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from graphtool import dtypes
@@ -55,6 +55,15 @@ def by_table(loop: For, params: Mapping[str, Param], sizes: Mapping[str, int]) -
     first = row.table.start
     known = isinstance(first, int) and 0 <= first <= sizes.get(table, 0) - ENTRIES
     return row if known else None
+
+
+def look_up(row: TableRow, index: Callable[[Dim, int], str], lo: str, hi: str) -> str:
+    """The line that looks up the bytes from `lo` to `hi`; `index` gives the text of an index, with
+    the precedence of what is around it."""
+    first = "" if lo == "0" else f" + {lo}"
+    to, source, table = (f"{part.buffer} + {index(part.start, 13)}" for part in row)
+    count = f"{hi} - {lo}" if first else hi
+    return f"gt_row_by_table({to}{first}, {source}{first}, {table}, {count});"
 
 
 def _byte(e: Expr) -> Load | None:

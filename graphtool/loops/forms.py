@@ -45,12 +45,13 @@ FORMS: Mapping[str, PrintedFunction] = {
 class KernelFacts:
     """What a rule may know of the kernel: whether it stores truth values, whether it is for a
     machine without vectors and of little memory, the least size of the buffer that each parameter
-    is given, and all that each number is in some run."""
+    is given, all that each number is in some run, and the scalars whose inverses have names."""
 
     masks: bool = False
     small: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    inverses: frozenset[str] = frozenset()
 
     def known(self, e: Expr) -> tuple[float, ...]:
         """What a number can be; nothing if it is unknown."""
@@ -136,6 +137,8 @@ def over(e: Expr, around: KernelFacts) -> Expr | None:
     """x / s → over(x, s, 1/s) in float32, for numbers s with an inverse; that of a number which a
     run passes is passed too."""
     match e:
+        case Apply("div", (x, Name(name) as s)) if name in around.inverses:
+            return Apply("over", (x, s, Name(inverse_name(s), s.dtype)), e.dtype)
         case Apply("div", (x, s)) if (values := around.known(s)) and all(
                 has_inverse(v, s.dtype) for v in values):
             inverse = Name(inverse_name(s), s.dtype) if isinstance(s, Name) else Const(

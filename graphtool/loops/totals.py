@@ -1,4 +1,5 @@
-"""What a run costs: the bytes that a kernel moves; calls, bytes and memory of the whole program.
+"""What a run costs: flops of an expression, the bytes that a kernel moves; calls, bytes and memory
+of the whole program.
 
 The numbers are nominal, nothing is measured: each element that a kernel touches counts once, a
 template touches whole buffers, and a loop at most one element in each iteration.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from graphtool.loops.ir import For, Stmt, Store, Template
+from graphtool.loops.ir import Apply, For, Load, Stmt, Store, Template
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import (
     SCRATCH,
@@ -22,10 +23,33 @@ from graphtool.loops.program import (
     inner_steps,
     runs,
 )
-from graphtool.loops.walk import bodies, loads, scoped, values
-from graphtool.symbolic import Dim, at_least_sizes, symbols
+from graphtool.loops.pull import PExpr, Reduce
+from graphtool.loops.walk import bodies, fold, loads, scoped, values
+from graphtool.scalars.table import BY_NAME
+from graphtool.symbolic import Dim, at_least_sizes, bounds, product, symbols
 
 Side = dict[str, Dim | None]  # buffer → number of accesses in all iterations; None: unknown
+# from this number of flops on, reading a value back is cheaper than computing it
+LEAST_FLOPS = 8
+
+
+def cost(e: PExpr, memo: dict[PExpr, int] | None = None) -> int:
+    """Nominal flops of one evaluation, reductions multiplied out (unbounded extents count 64)."""
+    return fold(e, _cost, {} if memo is None else memo)
+
+
+def _cost(e: PExpr, parts: list[int]) -> int:
+    match e:
+        case Apply(fn):
+            row = BY_NAME.get(fn)
+            return (row.flops if row else 1) + sum(parts)
+        case Reduce():
+            size = bounds(product(d for _, d in e.iters))[1] or 64
+            return size * (1 + sum(parts))
+        case Load():
+            return 1
+        case _:
+            return 0
 
 
 def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozenset[str]) -> Dim:

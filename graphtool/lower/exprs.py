@@ -1,4 +1,4 @@
-"""Expressions of pulls as data: their cost, what they read, substitution of iterators, rounding.
+"""Expressions of pulls as data: what they read, substitution of iterators, rounding.
 
 C computes narrow floats in float32. `rounded` casts each value to the type that the graph gives it:
 else a chain of operations in one kernel would be rounded at its end alone, and its result would
@@ -28,7 +28,6 @@ from graphtool.loops.pull import Names, PExpr, Reduce
 from graphtool.loops.walk import (
     dims_of,
     each,
-    fold,
     loads,
     map_bodies,
     map_values,
@@ -37,26 +36,7 @@ from graphtool.loops.walk import (
     statements,
 )
 from graphtool.scalars.table import BY_NAME
-from graphtool.symbolic import Dim, bounds, coefficient, product, substitute, symbols
-
-
-def cost(e: PExpr, memo: dict[PExpr, int] | None = None) -> int:
-    """Nominal flops of one evaluation, reductions multiplied out (unbounded extents count 64)."""
-    return fold(e, _cost, {} if memo is None else memo)
-
-
-def _cost(e: PExpr, parts: list[int]) -> int:
-    match e:
-        case Apply(fn):
-            row = BY_NAME.get(fn)
-            return (row.flops if row else 1) + sum(parts)
-        case Reduce():
-            size = bounds(product(d for _, d in e.iters))[1] or 64
-            return size * (1 + sum(parts))
-        case Load():
-            return 1
-        case _:
-            return 0
+from graphtool.symbolic import Dim, coefficient, substitute, symbols
 
 
 def below(names: Names) -> Callable[[PExpr], list[PExpr]]:

@@ -25,7 +25,7 @@ from graphtool.loops.dim_names import author_text
 from graphtool.loops.ir import Const
 from graphtool.loops.program import INDICES_OF, Bind, Kernel, Run, Step, runs
 from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, dense, index, pull_of
-from graphtool.lower.exprs import cost
+from graphtool.loops.totals import cost
 from graphtool.lower.kernel import KernelTable, Made
 from graphtool.lower.nest import nest
 from graphtool.lower.units import Point, Unit, operand_pull

@@ -13,9 +13,10 @@ from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Accumulate, For, Stmt, Template
 from graphtool.loops.program import Kernel, Param
 from graphtool.loops.pull import Names, Pull, View, const, pull_of
+from graphtool.loops.totals import cost
 from graphtool.loops.walk import accesses, bodies, renamed, statements, values
 from graphtool.lower.donation import stores_last
-from graphtool.lower.exprs import cost, rounded
+from graphtool.lower.exprs import rounded
 from graphtool.lower.loop_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.row_loops import in_rows, kept

@@ -24,10 +24,10 @@ from graphtool.loops.ir import (
     Store,
 )
 from graphtool.loops.pull import Names, PExpr, Pull, Reduce, View, iterator
+from graphtool.loops.totals import cost
 from graphtool.loops.walk import dims_of, each, fold, use_counts
 from graphtool.lower.exprs import (
     below,
-    cost,
     loads_in,
     reduces_in,
     substituted,

@@ -9,7 +9,8 @@ memory.
 If a reduction over a row and the next loop over that row compute the same expression, the reduction
 stores it in the row of the result, and the loop reads it: softmax has one exponential for each
 element. Both are done only if the kernel does not read the buffer of the result elsewhere, and if
-that has the type of the sum or expression.
+that has the type of the sum or expression. Bytes are left to emit/kept_rows.py: a compiler makes no
+vectors of a sum of floats that stores them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from dataclasses import replace
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import iterator
+from graphtool.loops.totals import LEAST_FLOPS, cost
 from graphtool.loops.walk import accesses, each, map_bodies, mapped, statements
-from graphtool.lower.exprs import cost, replaced, substituted
+from graphtool.lower.exprs import replaced, substituted
 from graphtool.lower.views import Storage
 from graphtool.symbolic import (
     Dim,
@@ -33,9 +35,6 @@ from graphtool.symbolic import (
     symbol_of,
     symbols,
 )
-
-# from this number of nominal flops on, reading a value back is cheaper than computing it
-LEAST_FLOPS = 8
 
 
 def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
@@ -82,7 +81,8 @@ def _joined(first: Stmt, second: Stmt, between: list[Stmt],
             break
         same = substituted(e, {it.name: symbol_of(at)})
         names = {x.name for x in each([e]) if isinstance(x, Name)}
-        if same not in there or e.dtype is not free[store.buffer] or names & changing:
+        if same not in there or e.dtype is not free[store.buffer] or names & changing or (
+                e.dtype.bytes == 1):
             continue
         keeping = Name("kept", e.dtype)
         place = substitute(store.index, {at.name: symbol_of(it)})

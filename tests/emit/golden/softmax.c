@@ -168,9 +168,10 @@ void model_k0(int t, int threads, const float *x0, float *y0, int64_t d0)
             y0[i0 * 1000 + r1] = kept;
             acc1 += kept;
         }
+        const float over_acc1 = 1.0f / acc1;
         GT_SIMD
         for (int64_t i1 = 0; i1 < 1000; i1++) {
-            y0[i0 * 1000 + i1] = y0[i0 * 1000 + i1] / acc1;
+            y0[i0 * 1000 + i1] = gt_over_f32(y0[i0 * 1000 + i1], acc1, over_acc1);
         }
     }
 }

@@ -1,0 +1,173 @@
+"""Rows that several loops of a block read, and sums by which a loop divides.
+
+A loop that sums over a row often computes what the next loops over that row need again: a softmax
+its exponentials, a norm its dequantised numbers. If the row of the result cannot hold them (see
+lower/row_loops.py), because it has bytes, a short row is kept in an array of the block.
+
+A softmax divides by the sum of exp(x - m), where m is the greatest x. This sum is NaN or lies
+between 1 and the number of its terms, so the loop divides by means of its inverse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from graphtool import dtypes
+from graphtool.emit.fields import moved
+from graphtool.emit.language import Language
+from graphtool.emit.lines import Writer
+from graphtool.loops.forms import KernelFacts, inverse_name, over
+from graphtool.loops.ir import Accumulate, Apply, Const, Expr, For, Let, Load, Name, Stmt, Store
+from graphtool.loops.program import Param
+from graphtool.loops.totals import LEAST_FLOPS, cost
+from graphtool.loops.walk import each, map_values, mapped, statements, values
+from graphtool.symbolic import Symbol, symbol_of
+
+LONGEST = 1024  # elements of a row: 4 KB of the stack
+_ONE = Const(1.0, dtypes.float32)
+Row = tuple[Param, int]  # an array of the block, and its length
+
+
+class Printer(Protocol):
+    """What prints statements (see `Statements`)."""
+
+    w: Writer
+    params: Mapping[str, Param]
+    around: KernelFacts
+    language: Language
+
+    @property
+    def converts_rows(self) -> bool:
+        """Whether one worker converts rows at a time, on a machine with memory for them."""
+
+    def expr(self, e: Expr) -> str:
+        """The text of an expression."""
+
+    def stmt(self, s: Stmt) -> None:
+        """Write a statement."""
+
+
+def kept_rows(body: Sequence[Stmt]) -> tuple[list[Row], tuple[Stmt, ...]]:
+    """The statements of a block, and the rows in which sums keep what later loops read there."""
+    rows, out = list[Row](), [*body]
+    for i, s in enumerate(body):
+        match s:
+            case For(_, int(n), _, (Accumulate(name),)) if n <= LONGEST:
+                param = Param(f"kept_{name}", dtypes.float32, False)
+                if changed := _shared(out[i:], param.name):
+                    out[i:] = changed
+                    rows.append((param, n))
+    return rows, tuple(out)
+
+
+def _shared(block: Sequence[Stmt], row: str) -> list[Stmt] | None:
+    """The block, in which the first loop stores the most expensive number that it shares with later
+    ones in a row; None if there is none."""
+    first = block[0]
+    assert isinstance(first, For) and isinstance(first.body[0], Accumulate)
+    it, sum_ = first.iter, first.body[0]
+    last = max((j for j, s in enumerate(block) if _along(s, first)), default=0)
+    for e in sorted(each([sum_.value]), key=cost, reverse=True):
+        if cost(e) < LEAST_FLOPS:
+            break
+        if e.dtype is not dtypes.float32 or _changes(block[:last + 1], e):
+            continue
+        out = [_reading(s, _moved(e, first, s.iter), row)
+               if isinstance(s, For) and _along(s, first) else s for s in block]
+        if out != [*block]:
+            keeping = Name("kept", e.dtype)
+            rest = replace(sum_, value=mapped(sum_.value, _same, {e: keeping}))
+            out[0] = replace(first, body=(
+                Let(keeping.name, e), Store(row, symbol_of(it), keeping), rest))
+            return out
+    return None
+
+
+def _along(s: Stmt, first: For) -> bool:
+    """Whether the statement is a later loop over the same row, all of it on one thread."""
+    return isinstance(s, For) and s is not first and s.extent == first.extent and (
+        not s.mode.startswith("parallel")) and all(
+        isinstance(x, (Let, Store, Accumulate)) for x in s.body)
+
+
+def _changes(block: Iterable[Stmt], e: Expr) -> bool:
+    """Whether the statements change what the expression reads."""
+    reads = {x.name for x in each([e]) if isinstance(x, Name)} | {
+        x.buffer for x in each([e]) if isinstance(x, Load)}
+    return any((isinstance(s, Accumulate) and s.name in reads)
+               or (isinstance(s, Store) and s.buffer in reads) for s in statements(block))
+
+
+def _reading(loop: For, e: Expr, row: str) -> For:
+    """The loop, which reads the expression in the row."""
+    memo: dict[Any, Any] = {e: Load(row, symbol_of(loop.iter), e.dtype)}
+    return replace(loop, body=tuple(
+        map_values(s, lambda x: mapped(x, _same, memo)) for s in loop.body))
+
+
+def _same(e: Expr) -> Expr:
+    return e
+
+
+def sums_of_exponentials(body: Sequence[Stmt]) -> Iterator[str]:
+    """The sums in a block of exp(x - m) along a row, where m is the greatest x of that row."""
+    starts = {s.name: s.value.value for s in body
+              if isinstance(s, Let) and isinstance(s.value, Const)}
+    greatest = dict[str, For]()
+    for s in body:
+        match s:
+            case For(_, _, _, (Accumulate(m, "max", _),)) if starts.get(m) == -math.inf:
+                greatest[m] = s
+            case For(it, n, _, (*_, Accumulate(name, "add", value))) if starts.get(name) == 0:
+                match _meaning(value, s.body):
+                    case Apply("exp", (Apply("sub", (x, Name(m))),), dtypes.float32) if (
+                            loop := greatest.get(m)) and loop.extent == n and (
+                            _moved(values(loop.body[0])[0], loop, it) == x):
+                        yield name
+
+
+def _meaning(e: Expr, body: Sequence[Stmt]) -> Expr:
+    """The expression that a name of the block stands for; any other as it is."""
+    named = {Name(s.name, s.value.dtype): s.value for s in body if isinstance(s, Let)}
+    return named.get(e, e) if isinstance(e, Name) else e
+
+
+def _moved(e: Expr, loop: For, to: Symbol) -> Any:
+    """An expression of a loop, in terms of another iterator."""
+    return values(moved(Let("", e), {loop.iter.name: symbol_of(to)}))[0]
+
+
+def write(body: Sequence[Stmt], to: Printer) -> None:
+    """Write a block, with the rows that it keeps and the inverses of its sums."""
+    sums, rows = set[str](), list[Row]()
+    if to.converts_rows:
+        sums |= {*sums_of_exponentials(body)} if over in to.language.forms else set()
+        rows, body = kept_rows(body)
+    params, around = to.params, to.around
+    to.params = {**params, **{param.name: param for param, _ in rows}}
+    for param, n in rows:
+        to.w.line(f"{to.language.type(param.dtype)} {param.name}[{n}];")
+    for i, s in enumerate(body):
+        to.stmt(s)
+        for name in _summed(s) & sums:
+            if _divides(body[i + 1:], name):
+                total = Name(name, dtypes.float32)
+                to.w.line(f"const {to.language.type(total.dtype)} {inverse_name(total)} = "
+                          f"{to.expr(Apply('div', (_ONE, total), total.dtype))};")
+                to.around = replace(to.around, inverses=to.around.inverses | {name})
+    to.params, to.around = params, around
+
+
+def _summed(s: Stmt) -> set[str]:
+    """The scalars that a loop sums up."""
+    return {x.name for x in s.body if isinstance(x, Accumulate)} if isinstance(s, For) else set()
+
+
+def _divides(block: Iterable[Stmt], name: str) -> bool:
+    """Whether numbers are divided by the scalar."""
+    divisions = (e for e in each([v for s in statements(block) for v in values(s)])
+                 if isinstance(e, Apply) and e.fn == "div")
+    return any(e.args[1] == Name(name, e.dtype) for e in divisions)
