@@ -1,8 +1,9 @@
 """Times fresh processes from their start to the first result, and their memory at its peak.
 
-A process is a program of C with the library, Python with it, or Python with another runtime. All
-read the same arrays; those in Python tell the parent by one byte that they have a result. The page
-cache is warm.
+A process is a program of C with the library, Python with it (by graphtool, or by the wheel without
+numpy), or Python with another runtime. All read the same numbers: from an .npz, or the wheel from a
+plain file for each array. Those in Python tell the parent by one byte that they have a result, and
+read no .pth file of the environment, which may take longer than the rest. The page cache is warm.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import importlib.util
 import math
 import os
 import shutil
+import site
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -22,15 +25,17 @@ import graphtool
 from benchmarks import jobs, prepare, stats, tables, work
 from benchmarks.stats import OURS
 from benchmarks.work import Row
+from graphtool.dtypes import dtype
 from graphtool.io import npz
 from graphtool.io.manifest import read_manifest
+from graphtool.package.forms import package
 
 MODELS = ("mlp_b1", "lstm", "mobilenet_v2", "resnet18", "resnet50", "efficientnet_b0", "vit_small",
           "yolo_tiny", "unet_small", "bert_base_128")
 GOAL = 5.0     # times as fast as either peer
-PROGRAM = f"{OURS} in C"
-_FEEDS = ("import sys, numpy as np\n"
-          "build, onnx, inputs = sys.argv[1:]\n"
+PROGRAM, WHEEL = f"{OURS} in C", f"{OURS}'s wheel"
+_BEGIN = f"import sys\nsys.path += {site.getsitepackages()}\nbuild, onnx, inputs = sys.argv[1:]\n"
+_FEEDS = ("import numpy as np\n"
           "stored = np.load(inputs)\n"
           "feeds = {k: stored[k] for k in stored.files}\n")
 _DONE = "\nsys.stdout.write('.'); sys.stdout.flush(); sys.stdin.read()\n"
@@ -40,6 +45,13 @@ SCRIPTS = {
                    "onnxruntime.InferenceSession(onnx, providers=['CPUExecutionProvider'])"
                    ".run(None, feeds)",
     "openvino": "import openvino\nopenvino.Core().compile_model(onnx, 'CPU')(feeds)"}
+SCRIPTS = {name: _FEEDS + text for name, text in SCRIPTS.items()}
+SCRIPTS[WHEEL] = (  # the parent fills in how many inputs there are, and the bytes of the outputs
+    "sys.path.insert(0, build + '/../site')\n"
+    "import net\n"
+    "given = [open(f'{{inputs}}.{{i}}', 'rb').read() for i in range({count})]\n"
+    "net.run_into(given, [bytearray(n) for n in {rooms}], threads=2)")
+OWN = (PROGRAM, OURS, WHEEL)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """How many models fail."""
-    peers = [p for p in SCRIPTS if p == OURS or importlib.util.find_spec(p)]
+    peers = [p for p in SCRIPTS if p in OWN or importlib.util.find_spec(p)]
     rows = []
     for model in filter(prepare.ensure, options.models):
         rows.append(measured(model, peers, options.rounds))
@@ -71,7 +83,10 @@ def measured(model: str, peers: Sequence[str], rounds: int) -> Row:
     manifest = read_manifest(build)
     row |= {"bytes": manifest.weights_bytes + int(manifest.arena or 0)}
     given = [str(build), str(found.onnx), str(inputs)]
-    commands = {p: [sys.executable, "-c", _FEEDS + SCRIPTS[p] + _DONE, *given] for p in peers}
+    rooms = [math.prod(map(int, p.shape)) * dtype(p.type).bytes for p in manifest.outputs]
+    scripts = SCRIPTS | {WHEEL: SCRIPTS[WHEEL].format(count=len(manifest.inputs), rooms=rooms)}
+    commands = {p: [sys.executable, "-S", "-c", _BEGIN + scripts[p] + _DONE, *given]
+                for p in peers}
     commands[PROGRAM] = [str(build / str(manifest.executable)), "-o", os.devnull, str(inputs)]
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(rounds + 1):  # the first fills the page cache
@@ -86,8 +101,12 @@ def built(model: str) -> Row:
     folder, found = work.cache("first", model), work.prepared(model)
     if not (folder / "in.npz").exists():
         module = graphtool.import_model(found.onnx)
-        graphtool.build(module, folder / "build", name="model", threads=2, exe=True)
+        graphtool.build(module, folder / "build", name="net", threads=2, exe=True)
         names = [p.name for p in read_manifest(folder / "build").inputs]
+        for i, array in enumerate(found.arrays("in")):
+            (folder / f"in.npz.{i}").write_bytes(array.tobytes())
+        with zipfile.ZipFile(package(folder / "build", "wheel", folder).path) as archive:
+            archive.extractall(folder / "site")
         npz.save(dict(zip(names, found.arrays("in"), strict=True)), folder / "in.npz")
     return {}
 
@@ -119,11 +138,13 @@ def process(command: Sequence[str], tells: bool) -> tuple[float, float]:
 
 def report(rows: Sequence[Row], peers: Sequence[str], command: str) -> str:
     stamp, good = work.stamp(), [row for row in rows if "error" not in row]
-    others = [p for p in peers if p != OURS]
-    head = ["model", "C ms", *(f"{p} ms" for p in peers), "Python: best peer / ours",
-            "C: best peer / ours", "C MB", *(f"{p} MB" for p in peers), "C MB over weights + arena"]
+    others = [p for p in peers if p not in OWN]
+    head = ["model", "C ms", *(f"{p} ms" for p in peers),
+            *(f"best peer / {p}" for p in OWN), "C MB", *(f"{p} MB" for p in peers),
+            "C MB over weights + arena"]
     tail = []
-    for ours, name in ((PROGRAM, "the program of C"), (OURS, "Python")):
+    for ours, name in ((PROGRAM, "the program of C"), (WHEEL, "Python by the wheel"),
+                       (OURS, "Python by graphtool")):
         ratios = [ratio(row, ours, others) for row in good] if others else []
         if ratios:
             tail.append(f"* {name}: {stats.geometric_mean(ratios):.1f} times as fast as the "
@@ -146,9 +167,9 @@ def ratio(row: Mapping[str, list[float]], ours: str, others: Sequence[str]) -> f
 
 def cells(row: Row, peers: Sequence[str]) -> list[str]:
     if "error" in row:
-        return [row["model"], *[tables.GAP] * (2 * len(peers) + 5)]
-    n, others = tables.number, [p for p in peers if p != OURS]
-    ratios = [n(ratio(row, ours, others)) if others else tables.GAP for ours in (OURS, PROGRAM)]
+        return [row["model"], *[tables.GAP] * (2 * len(peers) + 6)]
+    n, others = tables.number, [p for p in peers if p not in OWN]
+    ratios = [n(ratio(row, ours, others)) if others else tables.GAP for ours in OWN]
     over = row[PROGRAM][1] - row["bytes"] / 2**20
     return [row["model"], n(row[PROGRAM][0]), *(n(row[p][0]) for p in peers), *ratios,
             n(row[PROGRAM][1]), *(n(row[p][1]) for p in peers), n(over)]

@@ -7,7 +7,6 @@ from itertools import count
 from pathlib import Path
 
 from graphtool.errors import InputError
-from graphtool.native import cards, opencl
 
 NO_DEVICE = -8
 DEVICE = (NO_DEVICE, -9, -10, -11)  # what a device may say
@@ -24,6 +23,7 @@ def open_library(path: Path, target: str, shared: bool = False, device: str = ""
     the language of its kernels if these run on a device. Raises InputError GT2203.
     """
     if device == "opencl":
+        from graphtool.native import opencl  # late, as most models need no driver of devices
         opencl.prepare()
     n = next(_loads)  # its binary digits as / and /. leave the path the same
     same = "".join("/." if n >> i & 1 else "/" for i in range(n.bit_length()))
@@ -59,6 +59,7 @@ def complaint(library: ctypes.CDLL, name: str, status: int) -> InputError:
     say.restype = ctypes.c_char_p
     text = (say(status) or b"").decode()
     if status in DEVICE:
+        from graphtool.native import cards, opencl
         log = getattr(library, f"{name}_device_log", None)  # only where the driver compiles
         return InputError("GT2232", text, where=_errors(log) if log else "",
                           hint=(opencl if log else cards).NEEDS if status == NO_DEVICE else
