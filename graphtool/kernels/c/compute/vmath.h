@@ -306,28 +306,6 @@ GT_INLINE float gt_atanh_f32(float x)
     return gt_choose_f32(fabsf(x) < 1.0f, copysignf(y, x), edge);
 }
 
-/* asin(r) for r in [0, ½], to 3e-10 of itself */
-GT_INLINE double gt_asin_wide(double r)
-{
-    const double t = r * r;
-    double p = 0.037565260984034683;
-    p = p * t + 0.014402565757622962;
-    p = p * t + 0.031817621479332758;
-    p = p * t + 0.044515719181882109;
-    p = p * t + 0.075005109226737324;
-    p = p * t + 0.16666659871824155;
-    return p * t * r + r;
-}
-
-/* Beyond ½, asin(x) = π/2 - 2·asin(√((1 - x) / 2)). */
-GT_INLINE float gt_asin_f32(float x)
-{
-    const int far = fabsf(x) > 0.5f;
-    const double a = fabsf(x);
-    const double y = gt_asin_wide(gt_choose_f64(far, sqrt(0.5 - 0.5 * a), a));
-    return copysignf((float)gt_choose_f64(far, 1.5707963267948966 - 2.0 * y, y), x);
-}
-
 /* |x|^y as 2^(y·log₂|x|), 0.53 ULP: log m of |x| = m·2ᵉ as in gt_log1p_wide */
 GT_INLINE float gt_raised_f32(float x, float y)
 {
@@ -375,24 +353,50 @@ GT_INLINE float gt_power_f32(float x, float y)
 #endif
 }
 
-/* 0.62 ULP: π/2 - asin(x) up to ½, beyond that 2·asin(√((1 - x) / 2)), and of -x π less that. What
-   the root and `high - b` lose by rounding is in the terms after them. */
-GT_INLINE float gt_acos_f32(float x)
+/* (asin(r) - r) / r³ for r² = t in [0, ¼] */
+GT_INLINE float gt_asin_rest(float t)
 {
-    const float a = fabsf(x), part = 0.5f - 0.5f * a, root = sqrtf(part);
-    const int far = a > 0.5f;
-    const float lost = (float)((double)part - (double)root * root);
-    const float t = gt_choose_f32(far, part, x * x);
     float p = 0.03756521308969086f;
     p = p * t + 0.01440259828798705f;
     p = p * t + 0.03181761331969172f;
     p = p * t + 0.04451572010281985f;
     p = p * t + 0.07500510918186455f;
-    p = p * t + 0.1666665987189417f;
+    return p * t + 0.1666665987189417f;
+}
+
+/* 2·√part - 2·root for the rounded root: part - root², which is a float, over √part to 4 %, from
+   the bits */
+GT_INLINE float gt_root_lacks(float part, float root)
+{
+#if defined __FMA__ || defined __ARM_FEATURE_FMA
+    const float lost = __builtin_fmaf(-root, root, part);
+#else
+    const float lost = (float)((double)part - (double)root * root);
+#endif
+    return gt_float_of_bits(0x5f3759df - (gt_bits_of_float(part) >> 1)) * lost;
+}
+
+/* 0.62 ULP: beyond ½ as π/2 - 2·asin(√((1 - x) / 2)). What the root and `high - b` lose by rounding
+   is in the terms after them. */
+GT_INLINE float gt_asin_f32(float x)
+{
+    const float a = fabsf(x), part = 0.5f - 0.5f * a, root = sqrtf(part);
+    const int far = a > 0.5f;
+    const float t = gt_choose_f32(far, part, a * a), p = gt_asin_rest(t);
+    const float high = 1.570796371f, b = 2.0f * root, s = high - b;
+    const float rest = (high - s) - b - 4.371138829e-8f - p * t * b - gt_root_lacks(part, root);
+    return copysignf(gt_choose_f32(far, s + rest, p * t * a + a), x);
+}
+
+/* 0.62 ULP: π/2 - asin(x) up to ½, beyond that 2·asin(√((1 - x) / 2)), and of -x π less that. */
+GT_INLINE float gt_acos_f32(float x)
+{
+    const float a = fabsf(x), part = 0.5f - 0.5f * a, root = sqrtf(part);
+    const int far = a > 0.5f;
+    const float t = gt_choose_f32(far, part, x * x), p = gt_asin_rest(t);
     const float b = gt_choose_f32(far, copysignf(2.0f * root, -x), x);
-    /* 1 / √part to 4 %, from the bits: √part is root + ½·lost·that */
-    const float per = gt_float_of_bits(0x5f3759df - (gt_bits_of_float(part) >> 1));
-    const float more = gt_choose_f32(far, copysignf(per, -x) * lost, 0.0f);
+    const float lacks = copysignf(1.0f, -x) * gt_root_lacks(part, root);
+    const float more = gt_choose_f32(far, lacks, 0.0f);
     const float turns = gt_choose_f32(far, gt_choose_f32(x < 0.0f, 2.0f, 0.0f), 1.0f);
     const float high = turns * 1.570796371f, s = high - b;
     return s + ((high - s) - b - turns * 4.371138829e-8f - p * t * b - more);
