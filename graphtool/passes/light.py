@@ -17,6 +17,7 @@ from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 LEAST = 4096  # elements; fewer are in a near cache
+FEW = 64  # times as many elements as an operand that counts for nothing
 
 
 def computed_again(graph: Graph) -> tuple[Graph, set[Node]]:
@@ -59,6 +60,11 @@ def _reading(node: Node, renamed: dict[Value, Value]) -> Node:
     return replace(node, inputs=inputs)
 
 
+def _small(x: Value, v: Value) -> bool:
+    """Whether reading x once more costs nothing beside v: the mean of a group."""
+    return known(product(x.type.shape) * FEW, "<=", product(v.type.shape)) is True
+
+
 class _Light:
     """What is stored in a graph with groups, and which light nodes need not be."""
 
@@ -90,7 +96,8 @@ class _Light:
         v = node.outputs[0]
         return (v not in self.results and bool(self.outside(v))
                 and known(LEAST, "<=", product(v.type.shape)) is not False
-                and all(self.stored(x, node) and x.type.dtype.bytes <= v.type.dtype.bytes
+                and all(x.type.dtype.bytes <= v.type.dtype.bytes
+                        and (_small(x, v) or self.stored(x, node))
                         for x in node.inputs if isinstance(x, Value)))
 
     def outside(self, v: Value) -> list[Node]:

@@ -53,6 +53,14 @@ def wider(x: Any) -> Any:
     return o.cast(half * o.cast(total, dtype=dtypes.float16), dtype=dtypes.float32) * x
 
 
+def centred(x: Any) -> Any:
+    """x is stored; x - mean need not be, though only it reads the means."""
+    x = dense(x)
+    total = o.reduce_sum(x, axes=(0, 1))
+    apart = x - total
+    return apart * o.rsqrt(o.reduce_sum(apart * apart, axes=(0, 1)) + 1.0)
+
+
 def stored(module: Module) -> Counter[str]:
     """How many values of each op kernels hand to other kernels."""
     graph = module.graph
@@ -75,6 +83,7 @@ def test_copies() -> None:
     found = stored(module)
     assert not found["mul"], found
     assert Counter(n.op.name for n in module.graph.nodes)["mul"] >= 3
+    assert not stored(ready(centred))["sub"]
 
 
 @pytest.mark.parametrize(("function", "kind", "op"), [
@@ -89,7 +98,7 @@ def test_no_copy_is_the_same_graph() -> None:
     assert fuse(graph).nodes is graph.nodes
 
 
-@pytest.mark.parametrize("function", [normalised, product_reads, not_stored, wider])
+@pytest.mark.parametrize("function", [normalised, product_reads, not_stored, wider, centred])
 def test_results(function: Callable[[Any], Any], tmp_path: Path) -> None:
     module = Module(trace(function, [ROWS], ["x"]), ("y",))
     x = {"x": np.random.default_rng(2).normal(size=(128, 64)).astype(np.float32)}
