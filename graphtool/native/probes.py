@@ -21,7 +21,7 @@ _PROGRAM = """
 #include <mpi.h>
 int size(void) { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n) ? 0 : n; }
 #endif
-#if defined GT_THREADS && !defined __wasm__
+#if defined GT_THREADS && !defined __wasm__ && !defined _WIN32
 #include <pthread.h>
 int main(void) { return pthread_atfork(0, 0, 0); }
 #elif defined _OPENMP

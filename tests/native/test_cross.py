@@ -85,6 +85,57 @@ def test_a_target_in_one_word(target: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(npz.load(tmp_path / "out.npz")[key], want, rtol=1e-4, atol=1e-5)
 
 
+THREADED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <malloc.h>
+#include <windows.h>
+#include <tlhelp32.h>
+#include "net.h"
+static int threads(void)
+{
+    THREADENTRY32 one = {.dwSize = sizeof one};
+    const HANDLE all = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
+    int count = 0;
+    for (BOOL more = Thread32First(all, &one); more; more = Thread32Next(all, &one))
+        count += one.th32OwnerProcessID == GetCurrentProcessId();
+    return count;
+}
+int main(void)
+{
+    static float x[512 * 64], y[512 * 10], z[512 * 10];
+    const int64_t dims[] = {512};
+    for (int i = 0; i < 512 * 64; i++) x[i] = (float)(i * 37 % 101) * 0.01f;
+    net_weights weights;
+    int status = net_load(&weights, "gr\xc3\xb6\xc3\x9f" "e.safetensors");
+    void *arena = _aligned_malloc(net_arena_bytes(dims), 64);
+    status |= net_run(weights.data, arena, dims, (const void *[]){x}, (void *[]){y}, 1);
+    const int before = threads();
+    for (int n = 0; n < 20; n++) {
+        status |= net_run(weights.data, arena, dims, (const void *[]){x}, (void *[]){z}, 3);
+        status |= memcmp(y, z, sizeof y) != 0;
+    }
+    printf("%d %d\n", status, threads() - before);
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("wine") and shutil.which("x86_64-w64-mingw32-gcc")),
+                    reason="wine or MinGW-w64 is not installed")
+def test_windows_has_threads_and_names_in_utf8(tmp_path: Path) -> None:
+    cc = "x86_64-w64-mingw32-gcc"
+    built = graphtool.build(graphtool.import_model("samples/digits.onnx"), tmp_path / "b", cc=cc,
+                            name="net", target="x86_64-windows", precision="strict")
+    (built / "net.safetensors").rename(built / "größe.safetensors")
+    (built / "user.c").write_text(THREADED)
+    subprocess.run([cc, "user.c", "net.lib", "-o", "user.exe"], cwd=built, check=True)
+    ran = subprocess.run(["wine", "user.exe"], cwd=built, capture_output=True, text=True)
+    assert ran.stdout == "0 2\n", ran.stderr
+
+
 @pytest.mark.parametrize(("command", "system"), [
     ("zig cc -target x86_64-windows-gnu", WINDOWS), ("x86_64-w64-mingw32-gcc", WINDOWS),
     ("python -m ziglang cc -target aarch64-macos", MACOS), ("zig cc -target wasm32-wasi", WASM),

@@ -82,12 +82,31 @@ static inline void gt_free_weights(void *memory, size_t bytes)
 #else
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef _WIN32
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#undef far
+#undef near
+#endif
+
+/* A path is UTF-8, in Windows too, whose fopen would take it for text in the code page. */
+static inline FILE *gt_open(const char *path)
+{
+#ifdef _WIN32
+    wchar_t wide[4096];
+    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, 4096))
+        return _wfopen(wide, L"rb");
+#endif
+    return fopen(path, "rb");
+}
 
 static inline int gt_load_weights(const char *path, uint64_t wanted, const void **data,
                                   void **memory, size_t *bytes)
 {
     unsigned char first[8];
-    FILE *file = fopen(path, "rb");
+    FILE *file = gt_open(path);
     if (!file) return GT_NO_FILE;
     int status = GT_BAD_FILE;
     if (fread(first, 1, 8, file) == 8) {

@@ -9,6 +9,8 @@
 #include <string.h>
 #if defined __unix__ || defined __APPLE__
 #include <unistd.h>
+#elif defined _WIN32
+#include "threads.h"
 #endif
 
 enum { GT_PATH = 4096 };
@@ -67,6 +69,10 @@ static inline int gt_processors_of(const char *root)
     int most = 1;
 #if defined _SC_NPROCESSORS_ONLN
     most = (int)sysconf(_SC_NPROCESSORS_ONLN);
+#elif defined _WIN32
+    DWORD_PTR mine, all; /* a bit for each processor */
+    if (GetProcessAffinityMask(GetCurrentProcess(), &mine, &all))
+        most = __builtin_popcountll((unsigned long long)mine);
 #endif
     if (gt_line(root, "/proc/self/status", "Cpus_allowed_list:", line)) {
         const int allowed = gt_listed(line + strcspn(line, "0123456789"));

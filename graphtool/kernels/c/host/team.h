@@ -78,11 +78,18 @@ struct gt_team {
     } of[];
 };
 
-static inline uint64_t gt_time(void)
+static inline uint64_t gt_time(void) /* nanoseconds */
 {
+#ifdef _WIN32
+    LARGE_INTEGER now, each; /* ticks, and how many a second has */
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&each);
+    return (uint64_t)((double)now.QuadPart / (double)each.QuadPart * 1e9);
+#else
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#endif
 }
 
 static inline void gt_pause(void)

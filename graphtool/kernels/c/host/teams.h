@@ -78,7 +78,11 @@ static int gt_room(gt_team *team, int threads, size_t bytes)
 }
 
 /* Ends the helpers at rest, before their code is unloaded. */
+#ifdef _WIN32 /* it has ended all other threads when this would be called */
+__attribute__((unused)) static void gt_teams_end(void)
+#else
 __attribute__((destructor)) static void gt_teams_end(void)
+#endif
 {
     gt_lock(&gt_teams_lock);
     while (gt_teams) {

@@ -1,5 +1,6 @@
 /* What threads need of a system: to begin and to end, to lock, to sleep and to be woken. By POSIX
-   threads; in WebAssembly by the waits of memory that workers share, where the host begins them. */
+   threads, or those of Windows; in WebAssembly by the waits of memory that workers share, where the
+   host begins them. */
 #ifndef GT_THREADS_H
 #define GT_THREADS_H
 
@@ -51,6 +52,62 @@ static inline void gt_ring(gt_bell *bell)
 {
     __atomic_fetch_add(&bell->rung, 1, __ATOMIC_SEQ_CST);
     __builtin_wasm_memory_atomic_notify((int *)&bell->rung, UINT32_MAX);
+}
+#elif defined _WIN32
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#undef far
+#undef near
+
+enum { GT_CALLER_SPINS = 0 };
+typedef struct { int begun; } gt_thread;
+typedef SRWLOCK gt_mutex;
+typedef struct {
+    SRWLOCK lock;
+    CONDITION_VARIABLE wake;
+} gt_bell;
+#define GT_MUTEX SRWLOCK_INIT
+
+/* Begins a thread that calls help(place); whether it did. The library stays loaded from then on: it
+   cannot wait for its threads while the system unloads it. */
+static inline int gt_start(gt_thread *thread, void *(*help)(void *place), void *place)
+{
+    HMODULE library;
+    const LPTHREAD_START_ROUTINE start = (LPTHREAD_START_ROUTINE)(void (*)(void))help;
+    GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
+                       (LPCSTR)(uintptr_t)start, &library);
+    const HANDLE made = CreateThread(0, (size_t)4 << 20, start, place, 0, 0);
+    thread->begun = made && CloseHandle(made);
+    return thread->begun;
+}
+
+static inline void gt_join(gt_thread *thread) { (void)thread; }
+static inline void gt_on_fork(void (*child)(void)) { (void)child; }
+static inline void gt_lock(gt_mutex *mutex) { AcquireSRWLockExclusive(mutex); }
+static inline void gt_unlock(gt_mutex *mutex) { ReleaseSRWLockExclusive(mutex); }
+
+static inline void gt_bell_made(gt_bell *bell)
+{
+    InitializeSRWLock(&bell->lock);
+    InitializeConditionVariable(&bell->wake);
+}
+
+/* Sleeps until a counter has reached a number, which is looked at whenever the bell rings. */
+static inline void gt_doze(gt_bell *bell, const uint64_t *counter, uint64_t number)
+{
+    AcquireSRWLockExclusive(&bell->lock);
+    while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < number)
+        SleepConditionVariableSRW(&bell->wake, &bell->lock, INFINITE, 0);
+    ReleaseSRWLockExclusive(&bell->lock);
+}
+
+static inline void gt_ring(gt_bell *bell)
+{
+    AcquireSRWLockExclusive(&bell->lock);
+    WakeAllConditionVariable(&bell->wake);
+    ReleaseSRWLockExclusive(&bell->lock);
 }
 #else
 #include <pthread.h>
