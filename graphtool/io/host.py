@@ -96,6 +96,20 @@ def contents(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
+def is_mapped(x: object) -> bool:
+    """Whether it is a mapped file itself."""
+    return isinstance(x, mmap.mmap)
+
+
+def let_go(file: mmap.mmap, start: int, stop: int) -> None:
+    """Drop the whole pages in a range of bytes of a mapped file, where the system can; they are
+    read again when they are used again."""
+    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (stop - first) // mmap.PAGESIZE * mmap.PAGESIZE
+    if length > 0 and hasattr(file, "madvise"):
+        file.madvise(mmap.MADV_DONTNEED, first, length)
+
+
 def exchange(a: Path, b: Path) -> bool:
     """Exchange two directories atomically; False where the system or the drive cannot.
 

@@ -112,6 +112,17 @@ def weight(array: Array) -> Weight:
     return Weight(_digest(stored, row, tuple(data.shape)), row, tuple(data.shape), stored)
 
 
+def let_go(x: Array) -> None:
+    """Drop the pages of a mapped file that x covers from this process's memory; they are read again
+    when they are used again. Nothing happens to an array in memory of its own."""
+    base: Any = x
+    while base is not None and not host.is_mapped(base):
+        base = base.obj if isinstance(base, memoryview) else getattr(base, "base", None)
+    if base is not None and x.flags.c_contiguous:
+        start = x.ctypes.data - np.frombuffer(base, np.uint8).ctypes.data
+        host.let_go(base, start, start + x.nbytes)
+
+
 def missing(digest: str, row: DType, shape: tuple[int, ...]) -> Weight:
     """A weight with a digest, a type and a shape, but without data; reading its data raises
     GT0320."""

@@ -13,7 +13,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
-from graphtool.io.weights import Weight
+from graphtool.io.weights import Weight, let_go
 from graphtool.ir.bind import bind
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import (
@@ -71,6 +71,9 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         if results is None:
             return None
         folded = True
+        for x in operands if packs else ():
+            if isinstance(x, np.ndarray):
+                let_go(x)  # else a large model is in memory twice
         of = _sources(inputs, builder)
         names = [f"{of[0]}.{node.op.name}{i or ''}" if of else v.hint
                  for i, v in enumerate(node.outputs)]

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from graphtool.cli.faults import run as cli
 from graphtool.errors import InputError
-from graphtool.io import weights
+from graphtool.io import host, weights
 from graphtool.ir import serial
 from tests.io.test_crashes import model
 
@@ -51,3 +52,27 @@ def test_verbs_that_use_damaged_data(verb: str, code: int, tmp_path: Path,
 def test_a_weight_in_memory_is_as_it_was_made() -> None:
     w = weights.weight(np.arange(4))
     assert weights.intact(w) and w.nbytes == 32
+
+
+def resident() -> int:
+    """Pages of files, in bytes, in this process's memory."""
+    rows = Path("/proc/self/status").read_text().splitlines()
+    return next(int(r.split()[1]) for r in rows if r.startswith("RssFile")) << 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what is resident")
+@pytest.mark.parametrize("mapped", [
+    lambda p: np.memmap(p, np.uint8, "r", 5, (8 << 20,)),
+    lambda p: np.frombuffer(host.contents(p), np.uint8)[5:]])
+def test_pages_of_a_mapped_weight_are_let_go(mapped: Any, tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    np.arange((8 << 20) + 5, dtype=np.uint8).tofile(file)
+    data = mapped(file)
+    first = int(data.sum())
+    before = resident()
+    weights.let_go(data)
+    assert before - resident() >= 7 << 20
+    assert int(data.sum()) == first
+    own = np.arange(1 << 20)
+    weights.let_go(own)
+    assert own[-1] == len(own) - 1
