@@ -21,11 +21,12 @@ from benchmarks import jobs, work
 from benchmarks.work import Row
 
 ARCHITECTURES = (80, 87, 90, 120)
-CASES = ("resnet50_b1.float32", "resnet50_b1.bf16", "mobilenet_v2_b1.float32", "bert_b1.bf16",
-         "gpt2_decode.bf16", "train_mlp_b64.float32")
-# matrix unit of floats and of bytes, of a warp group; copies into shared memory by threads and by
-# the engine for tensors; squares from there; multiply-adds; accesses of the stack
-COUNTED = ("HMMA", "IMMA", "HGMMA", "LDGSTS", "UTMALDG", "LDSM", "FFMA", "STL", "LDL")
+CASES = {"resnet50_b1.float32": "cuda", "resnet50_b1.bf16": "cuda",  # and their targets
+         "mobilenet_v2_b1.float32": "cuda", "bert_b1.bf16": "cuda", "gpt2_decode.bf16": "cuda",
+         "train_mlp_b64.float32": "cuda", "resnet50_b32.bf16": "sm_90", "bert_b16.bf16": "sm_90"}
+# matrix unit of floats and of bytes, of four warps; copies into shared memory by threads and by the
+# engine for them; squares from there; multiply-adds; accesses of the stack
+COUNTED = ("HMMA", "IMMA", "HGMMA", "IGMMA", "LDGSTS", "UBLKCP", "LDSM", "FFMA", "STL", "LDL")
 _SIZED, _REGISTERS, _STACK = 4, 0x2F, 0x11  # of records in .nv.info
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)")
 
@@ -65,12 +66,14 @@ def case(name: str) -> Row:
     """The kernels of a case for each architecture, and the sizes of the code."""
     from benchmarks.gpu_prepare import optimised
     from graphtool.compile.as_is import build
-    module = optimised(name, "cuda")
+    from graphtool.target import named
+    target = CASES[name]
+    module = optimised(name, target)
     with TemporaryDirectory() as temporary:
-        built = build(module, Path(temporary) / "build", name="model", target="cuda")
+        built = build(module, Path(temporary) / "build", name="model", target=target)
         templates = of_kernels((built / "model_kernels0.cu").read_text())
         rows, sizes = [], {}
-        for arch in ARCHITECTURES:
+        for arch in named(target).devices:
             path = built / f"model_sm_{arch}.cubin"
             sizes[str(arch)] = path.stat().st_size
             rows += [{"arch": arch, "template": templates.get(row["kernel"], "loops"), **row}

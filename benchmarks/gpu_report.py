@@ -97,15 +97,20 @@ def _facts(facts: Mapping[str, Row]) -> list[str]:
         return []
     names = ", ".join(f"sm_{a}" for a in ARCHITECTURES)
     return ["## Compiled kernels", "",
-            f"For {names}, separated by slashes. Registers of a thread, bytes of the stack and of "
-            "shared memory are the most of any kernel in the row; instructions are those in the "
-            "code of all of them (HMMA, IMMA and HGMMA multiply matrices, LDGSTS and UTMALDG copy "
-            "into shared memory, LDSM reads squares from there, STL and LDL would be registers "
-            "that are kept in memory). An instruction that a case lacks is left out.", "",
+            f"For {names}, separated by slashes, or for the one that has a size below. Registers "
+            "of a thread, bytes of the stack and of shared memory are the most of any kernel in "
+            "the row; instructions are those in the code of all of them (HMMA, IMMA, HGMMA and "
+            "IGMMA multiply matrices, LDGSTS and UBLKCP copy into shared memory, LDSM reads "
+            "squares from there, STL and LDL would be registers that are kept in memory). An "
+            "instruction that a case lacks is left out.", "",
             _kernels(good), "## Code, KB", "",
             tables.markdown(["case", *(f"sm_{a}" for a in ARCHITECTURES)],
-                            [[case, *(str(row["sizes"][str(a)] // 1000) for a in ARCHITECTURES)]
+                            [[case, *(_kilobytes(row["sizes"].get(str(a))) for a in ARCHITECTURES)]
                              for case, row in good.items()])]
+
+
+def _kilobytes(size: int | None) -> str:
+    return tables.GAP if size is None else str(size // 1000)
 
 
 def _kernels(facts: Mapping[str, Row]) -> str:
@@ -115,7 +120,7 @@ def _kernels(facts: Mapping[str, Row]) -> str:
     for case, row in facts.items():
         for template in sorted({k["template"] for k in row["kernels"]}):
             sets = [[k for k in row["kernels"] if k["template"] == template and k["arch"] == a]
-                    for a in ARCHITECTURES]
+                    for a in ARCHITECTURES if str(a) in row["sizes"]]
             body.append([case, template, str(len(sets[0])),
                          *("/".join(str(max(k[key] for k in kernels)) for kernels in sets)
                            for key in ("registers", "stack", "shared")),
