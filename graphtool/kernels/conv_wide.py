@@ -1,5 +1,5 @@
-"""conv_wide_cuda.h: convolutions of 16-bit floats with many pixels, channels last, by four warps of
-a device together."""
+"""conv_wide_cuda.h: convolutions of many pixels, channels last, of 16-bit floats or bytes, by four
+warps of a device together."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.choice import wide
 from graphtool.kernels.choice.contractions import conv_cost
+from graphtool.kernels.choice.device import Cost
 from graphtool.kernels.choice.operands import widened
+from graphtool.kernels import conv_int
+from graphtool.kernels.conv_amx import HALF, operands
 from graphtool.kernels.conv_direct import bf16_cost, bf16_error
 from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, UNPADDED, WINDOW, image, image_area, over_pixels, padded,
     padded_space, seen_unpadded, unpadded, window)
 from graphtool.kernels.kit import (
-    HALVES, Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, Numbers,
-    Plan, Record, Rows, Rules, Target, TensorType, Use, elements, half_macros, if_zeros, narrowed,
-    need, never, number, product, register, sizes, sums, target_op, word)
+    Alternative, Area, Chosen, Contract, Conv, DType, Dim, Form, Instance, Lowered, Numbers, Plan,
+    Record, Rows, Rules, Target, TensorType, Use, elements, exact, half_macros, if_zeros, narrowed,
+    need, product, register, sizes, target_op, wrapped)
 from graphtool.kernels.packing import blocks
 
 MACROS = (
-    word("HALF", "the type of the operands", HALVES), *OUTPUT, *STRIDES,
-    *sizes(C="input channels, a multiple of 8", O="output channels"), *WINDOW, *UNPADDED,
+    HALF, *OUTPUT, *STRIDES,
+    *sizes(C="input channels, a multiple of 16 bytes", O="output channels"), *WINDOW, *UNPADDED,
     *wide.MACROS)
 
 
@@ -38,11 +41,11 @@ def meaning(t: Instance) -> None:
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     c, m, kh, kw = t.sizes("C O KH KW")
-    kind = number(t)
-    t.need(c % blocks.UNITS[kind] == 0, "channels of whole pieces of 16 bytes")
+    left, right = operands(t)
+    t.need(c % blocks.UNITS[right] == 0, "channels of whole pieces of 16 bytes")
     yield Rows((*t.sizes("BATCH OH OW"), m))
-    yield image_area(t, c, kind)
-    yield Area("W", wide.panels(m, kh * kw * c, kind), None, (), kind, True)
+    yield image_area(t, c, left)
+    yield Area("W", wide.panels(m, kh * kw * c, right), None, (), right, True)
 
 
 def teams(macros: Mapping[str, Any], _: int) -> Dim:
@@ -74,41 +77,47 @@ Padding = tuple[tuple[int, int], tuple[int, int]] | None  # that is not in memor
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
            strides: tuple[int, int], dilation: tuple[int, int] = (1, 1), padding: Padding = None,
            plan: Plan | None = None) -> TensorType:
-    need(x.rank == 4 and w.rank == 3 and x.dtype is w.dtype and x.dtype in blocks.UNITS,
-         f"{x} and {w} are not operands of a convolution of 16-bit floats")
+    kind = blocks.summed(x, w)
+    need(x.rank == 4 and w.rank == 3, f"{x} and {w} are not operands of a packed convolution")
     need(w.shape == wide.panels(channels, product(window) * x.shape[3], w.dtype),
          f"the weights {w} do not fit {x}")
-    return TensorType(sums(x.dtype), (*padded_space(x, window, strides, dilation, padding),
-                                      channels))
+    return TensorType(kind, (*padded_space(x, window, strides, dilation, padding), channels))
 
 
 def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
                padding: Padding = None, plan: Plan | None = None) -> Any:
-    c = x.shape[3]
-    flat = widened(blocks.plain(w, channels, product(window) * c, blocks.UNITS))
+    c, whole = x.shape[3], w.dtype is dtypes.int8
+    wider = exact if whole else widened
+    flat = wider(blocks.plain(w, channels, product(window) * c, blocks.UNITS))
     filters = o.transpose(o.reshape(flat, shape=(*window, c, channels)), perm=(3, 2, 0, 1))
-    return o.conv(padded(widened(x), padding), filters, strides=strides, rhs_dilation=dilation,
-                  channels_last=True)
+    y = o.conv(padded(wider(x), padding), filters, strides=strides, rhs_dilation=dilation,
+               channels_last=True)
+    return wrapped(y) if whole else y
 
 
 OP = target_op("conv_wide", _infer, _decompose, CONV_WIDE,
                lambda y, x, _, *, window, **__: 2 * elements(y) * product(window) * x.shape[3],
-               "2-d convolution of 16-bit floats, channels last, with the filters [KH·KW·C, O] as "
-               "`pack_units` lays them out; x includes its padding, but for `padding`; the sums "
-               "are float32")
+               "2-d convolution of 16-bit floats, or of u8 and i8, channels last, with the filters "
+               "[KH·KW·C, O] as `pack_units` lays them out; x includes its padding, but for "
+               "`padding`; the sums are float32, or int32, which wrap around")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if pieces of 16 bytes are of one pixel."""
-    whole = s.groups == 1 and s.c % blocks.UNITS[dtypes.bfloat16] == 0
+    whole = s.groups == 1 and s.c % blocks.UNITS[_weights(s)] == 0
     return [CONV_WIDE.plan()] if whole and wide.fits(s, target, rules) else []
+
+
+def _weights(s: Conv) -> DType:
+    """The type of the filters."""
+    return dtypes.int8 if s.dtype.is_integer else dtypes.bfloat16
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, groups: int, **how: Any) -> Any:
     """The convolution node with filters in panels."""
-    if not chosen.site.dtype.is_narrow:
+    if wide.rounded(chosen.site):
         x, w = narrowed(x), narrowed(w)
     out, c, kh, kw = w.shape
     flat = o.reshape(o.transpose(w, perm=(0, 2, 3, 1)), shape=(out, kh * kw * c))
@@ -118,17 +127,28 @@ def make(chosen: Chosen, x: Any, w: Any, *, groups: int, **how: Any) -> Any:
 
 def _bytes(s: Conv, *_: Any) -> int:
     """Bytes of the packed filters."""
-    size = prod(wide.panels(s.o, s.kh * s.kw * s.c, dtypes.bfloat16))
-    return 2 * size if s.constant else 0
+    size = prod(wide.panels(s.o, s.kh * s.kw * s.c, _weights(s)))
+    return size * _weights(s).bytes if s.constant else 0
+
+
+def _of_warps(s: Conv) -> Cost:
+    """The cost by the instructions of a warp."""
+    if s.dtype.is_integer:
+        return conv_int.cost
+    return conv_cost if s.dtype is dtypes.float16 else bf16_cost
+
+
+def _error(s: Conv, p: Plan) -> float:
+    return bf16_error(s, p) if wide.rounded(s) else 0.0
 
 
 SERVES = (Alternative(
     Conv, CONV_WIDE, plans,
-    wide.cost(lambda s: conv_cost if s.dtype is dtypes.float16 else bf16_cost), make, _bytes,
-    error=bf16_error, assumes=if_zeros, in_order=never),)
+    wide.cost(_of_warps), make, _bytes, error=_error, assumes=if_zeros,
+    in_order=lambda s: s.dtype.is_integer),)
 
 register(Record(
-    Contract("conv_wide", "a convolution of 16-bit floats by four warps of a device together",
-             MACROS, POINTERS, meaning, HOOK, touches, grain="shares", teams=teams,
+    Contract("conv_wide", "a convolution by four warps of a device together", MACROS,
+             POINTERS, meaning, HOOK, touches, grain="shares", teams=teams,
              languages={"cuda": "_cuda.h"}),
     {"conv_wide": lower}, serves=SERVES))

@@ -1,4 +1,5 @@
-"""gemm_wide_cuda.h: products of 16-bit floats of many rows, by four warps of a device together."""
+"""gemm_wide_cuda.h: products of many rows, of 16-bit floats or bytes, by four warps of a device
+together."""
 
 from __future__ import annotations
 
@@ -8,19 +9,21 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.choice import wide
+from graphtool.kernels.choice.device import Cost
 from graphtool.kernels.choice.operands import widened
+from graphtool.kernels.choice.contractions import integers
+from graphtool.kernels.conv_amx import HALF, operands
 from graphtool.kernels.conv_wide import convolved
 from graphtool.kernels.gemm import bf16_cost, plain
 from graphtool.kernels.kit import (
-    HALVES, Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro,
-    Numbers, Plan, Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, all_rows,
-    broadcast_shapes, half_macros, if_zeros, lowered_product, narrowed, need, never,
-    number, product_cost, products, register, rounding, rows_by_columns, sizes, sums, target_op,
-    word)
+    Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro, Numbers, Plan,
+    Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, all_rows, broadcast_shapes,
+    exact, half_macros, if_zeros, lowered_product, narrowed, need, product_cost, products,
+    register, rounding, rows_by_columns, sizes, target_op, wrapped)
 from graphtool.kernels.packing import blocks
 
 MACROS = (
-    word("HALF", "the type of the operands", HALVES),
+    HALF,
     *sizes(M="rows of A", N="columns of B", K="columns of A",
            LDA="elements between the starts of adjacent rows of A"),
     Macro("BATCH", "size", "independent products", 1), *wide.MACROS)
@@ -35,10 +38,10 @@ def meaning(t: Instance) -> None:
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
-    kind = number(t)
+    left, right = operands(t)
     yield Rows((batch, m, n))
-    yield Area("A", (m, k), (lda, 1), (batch,), kind)
-    yield Area("B", wide.panels(n, k, kind), None, (batch,), kind, True)
+    yield Area("A", (m, k), (lda, 1), (batch,), left)
+    yield Area("B", wide.panels(n, k, right), None, (batch,), right, True)
 
 
 def teams(macros: Mapping[str, Any], _: int) -> Dim:
@@ -66,20 +69,24 @@ GEMM_WIDE = Form("gemm_wide", (), "bf16")
 
 def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
     """The type of the sums; raises what `need` does if the operands do not fit."""
-    need(a.rank >= 2 and b.rank >= 3 and a.dtype is b.dtype and a.dtype in blocks.UNITS,
-         f"{a} and {b} are not operands of a product of 16-bit floats")
+    kind = blocks.summed(a, b)
+    need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
     need(b.shape[-3:] == wide.panels(n, a.shape[-1], b.dtype), f"{b} does not fit {a}")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
-    return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
+    return TensorType(kind, (*lead, a.shape[-2], n))
 
 
 def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
     """The product with weights that are not packed."""
-    return o.matmul(widened(a), widened(blocks.plain(b, n, a.shape[-1], blocks.UNITS)))
+    plain = blocks.plain(b, n, a.shape[-1], blocks.UNITS)
+    if b.dtype is dtypes.int8:
+        return wrapped(o.matmul(exact(a), exact(plain)))
+    return o.matmul(widened(a), widened(plain))
 
 
 OP = target_op("gemm_wide", infer, decompose, GEMM_WIDE, rows_by_columns,
-               "a·b of 16-bit floats, with b as `pack_units` lays it out; the sums are float32")
+               "a·b of 16-bit floats, or of u8 and i8, with b as `pack_units` lays it out; the "
+               "sums are float32, or int32, which wrap around")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -87,26 +94,33 @@ OP = target_op("gemm_wide", infer, decompose, GEMM_WIDE, rows_by_columns,
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if rows of the left operand are adjacent numbers."""
     fits = wide.fits(s, target, rules) and s.fixed and not s.across and (
-        s.dtype.is_narrow or plain(s))
+        not wide.rounded(s) or plain(s))
     return [GEMM_WIDE.plan()] if fits else []
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels."""
-    if not chosen.site.dtype.is_narrow:
+    if wide.rounded(chosen.site):
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_units(w, nr=wide.TILE, transpose=transpose)
     return chosen.emit(OP, x, packed, n=chosen.site.n)
 
 
+def _of_warps(s: Product) -> Cost:
+    """The cost by the instructions of a warp."""
+    if s.dtype.is_integer:
+        return lambda s, p, t: product_cost(s, p, t, *integers(s, t))
+    return product_cost if s.dtype is dtypes.float16 else bf16_cost
+
+
 SERVES = (Alternative(
     Product, GEMM_WIDE, plans,
-    wide.cost(lambda s: product_cost if s.dtype is dtypes.float16 else bf16_cost), make,
-    error=lambda s, p: 0.0 if s.dtype.is_narrow else rounding.bf16(s.k), assumes=if_zeros,
-    in_order=never),)
+    wide.cost(_of_warps), make,
+    error=lambda s, p: rounding.bf16(s.k) if wide.rounded(s) else 0.0, assumes=if_zeros,
+    in_order=lambda s: s.dtype.is_integer),)
 
 register(Record(
-    Contract("gemm_wide", "a product of 16-bit floats by four warps of a device together", MACROS,
+    Contract("gemm_wide", "a product by four warps of a device together", MACROS,
              POINTERS, meaning, ("b", "m", "n"), touches, grain="shares", teams=teams,
              languages={"cuda": "_cuda.h"}),
     {"gemm_wide": lower}, serves=SERVES))

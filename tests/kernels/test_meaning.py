@@ -209,12 +209,13 @@ def gemm_amx_across(x: Any) -> Any:
 
 
 def gemm_wide(x: Any) -> Any:
-    return finished(o.gemm_wide(x, packed("pack_units", data((70, 9), x.dtype.numpy), nr=128)(x),
-                                n=9))
+    kind = np.int8 if x.dtype is dtypes.uint8 else x.dtype.numpy
+    return finished(o.gemm_wide(x, packed("pack_units", data((70, 9), kind), nr=128)(x), n=9))
 
 
 def conv_wide(x: Any) -> Any:
-    w = packed("pack_units", data((6 * x.shape[3], 9), x.dtype.numpy), nr=128)(x)
+    kind = np.int8 if x.dtype is dtypes.uint8 else x.dtype.numpy
+    w = packed("pack_units", data((6 * x.shape[3], 9), kind), nr=128)(x)
     how: dict[str, Any] = {"channels": 9, "window": (2, 3), "strides": (2, 1), "dilation": (1, 2)}
     return (finished(o.conv_wide(x, w, **how)),
             finished(o.conv_wide(x, w, padding=((1, 0), (2, 1)), **how)))
@@ -373,8 +374,10 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "depthwise_grad": [(depthwise_grad, ("f32[2,9,12,21]", "f32[2,4,5,21]")),
                        (depthwise_grad, ("bf16[2,9,12,5]", "bf16[2,4,5,5]"))],
     "depthwise_int": [(depthwise_int, (f"{kind}[2,9,6,5]",)) for kind in ("u8", "i16")],
-    "conv_wide": [(conv_wide, ("bf16[2,5,9,8]",)), (conv_wide, ("f16[1,4,8,16]",))],
-    "gemm_wide": [(gemm_wide, ("bf16[2,4,70]",)), (gemm_wide, ("f16[19,70]",))],
+    "conv_wide": [(conv_wide, ("bf16[2,5,9,8]",)), (conv_wide, ("f16[1,4,8,16]",)),
+                  (conv_wide, ("u8[1,4,8,16]",))],
+    "gemm_wide": [(gemm_wide, ("bf16[2,4,70]",)), (gemm_wide, ("f16[19,70]",)),
+                  (gemm_wide, ("u8[19,70]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",)),
                  (gemm_amx, ("f16[19,70]",))],
     "gemm_amx_blocked": [(gemm_amx_blocked, ("bf16[19,70]",)),

@@ -17,6 +17,7 @@ import pytest
 
 import graphtool
 from graphtool import interp
+from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.emit import cuda as emitted
 from graphtool.ir.graph import Module
@@ -24,7 +25,16 @@ from graphtool.kernels import headers
 from graphtool.native import cuda, runtime
 from graphtool.target import TABLE
 from tests.native.cuda import OnC
-from tests.native.test_cuda_templates import BF16, F16, F32, conv, dense, module
+from tests.native.test_cuda_templates import (
+    BF16,
+    F16,
+    F32,
+    bytes_of,
+    conv,
+    dense,
+    module,
+    quantised,
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 RNG = np.random.default_rng(31)
@@ -57,6 +67,21 @@ CASES: dict[str, tuple[Any, tuple[int, ...], DType, dict[str, str]]] = {
     "strided": (conv(8, 128, 3, pad=1, strides=(2, 2)), (2, 8, 16, 15), F16, {}),
     "dilated": (conv(8, 100, 3, pad=2, rhs_dilation=(2, 2)), (1, 8, 12, 10), BF16, {}),
     "pixels": (conv(24, 128, 1), (1, 24, 12, 10), BF16, {})}
+
+
+@pytest.mark.parametrize(("fn", "shape", "kind"), [
+    (lambda x: o.matmul(x, bytes_of(x, 300, 120)), (128, 300), "uint8"),
+    (lambda x: o.matmul(x, bytes_of(x, 128, 128)), (125, 128), "int8"),
+    (lambda x: o.conv(x, bytes_of(x, 128, 16, 3, 3), padding=((1, 1), (1, 1))), (1, 16, 11, 11),
+     "uint8")])
+@pytest.mark.usefixtures("device", "small")
+def test_bytes_have_the_bits_of_the_evaluator(fn: Any, shape: tuple[int, ...], kind: str,
+                                              tmp_path: Path) -> None:
+    m = quantised(fn, shape, kind)
+    built = graphtool.build(m, tmp_path / "b", target="sm_90")
+    assert "_wide_cuda.h" in (built / "model_kernels0.cu").read_text()
+    x = RNG.integers(0 if kind == "uint8" else -128, 127, shape).astype(kind)
+    np.testing.assert_array_equal(runtime.load(built)(x=x)["y"], interp.run(m, {"x": x})["y"])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,5 +1,5 @@
-"""Products and convolutions of 16-bit floats by the instructions that four warps of a device have
-together: where they are possible, and what they are expected to cost.
+"""Products and convolutions of 16-bit floats, and of bytes, by the instructions that four warps of
+a device have together: where they are possible, and what they are expected to cost.
 
 A block computes a tile of 128 rows and columns. Two blocks share a multiprocessor, so that one
 multiplies while the other begins or ends a tile.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool.dtypes import HALVES, DType
+from graphtool.dtypes import HALVES, DType, float32, uint8
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.device import Cost
 from graphtool.kernels.choice.machine import ceil
@@ -35,8 +35,14 @@ _TIME = 0.62
 def fits(s: Conv | Product, target: Target, rules: Rules) -> bool:
     """Whether the target has instructions for the operands, which may be rounded to bfloat16 where
     the rules allow that."""
-    half = s.dtype in HALVES or (rules.bf16 and s.constant and not s.dtype.is_integer)
-    return target.warpgroups and half and not rules.in_order
+    narrow = s.dtype in HALVES or s.dtype is uint8 or (rules.bf16 and s.constant
+                                                       and s.dtype is float32)
+    return target.warpgroups and narrow and not rules.in_order
+
+
+def rounded(s: Conv | Product) -> bool:
+    """Whether its operands are rounded to bfloat16."""
+    return s.dtype is float32
 
 
 def panels(n: Dim, k: Dim, kind: DType) -> tuple[Any, ...]:

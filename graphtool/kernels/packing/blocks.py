@@ -26,7 +26,8 @@ from graphtool.symbolic import Dim, ceildiv
 TILE = 16
 GROUP: dict[DType, int] = {dtypes.int8: 4, **dict.fromkeys(dtypes.HALVES, 2)}
 LEFT = {dtypes.int8: dtypes.uint8, **{d: d for d in dtypes.HALVES}}  # what each is multiplied by
-UNITS: dict[DType, int] = dict.fromkeys(dtypes.HALVES, 8)  # numbers in 16 bytes of a column
+# numbers in 16 bytes of a column
+UNITS: dict[DType, int] = {dtypes.int8: 16, **dict.fromkeys(dtypes.HALVES, 8)}
 STEP = 8  # times so many bytes are read together
 SUM = {dtypes.int8: dtypes.int32, **dict.fromkeys(dtypes.HALVES, dtypes.float32)}
 

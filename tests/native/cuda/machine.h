@@ -37,8 +37,8 @@ typedef struct {
 
 /* Sums of a thread that the unit of a block has in hand, until they are waited for. */
 typedef struct {
-    float *own;
-    float sums[SUMS];
+    void *own;
+    float sums[SUMS]; /* or int32_t */
 } tile;
 
 /* A product that was asked for and is not done: of which sums, of what operands. */
@@ -46,7 +46,7 @@ typedef struct {
     tile *of;
     uint64_t a, b;
     int numbers; /* in a word */
-    float (*number)(uint32_t, int);
+    float (*number)(uint32_t, int); /* NULL: they are bytes */
 } product;
 
 /* A thread: where it stands, what it gives to its warp; its copies that have not landed, of the

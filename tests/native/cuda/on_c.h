@@ -67,6 +67,7 @@ void gt_barrier_wait(uint64_t *barrier, uint32_t turn);
 void gt_wide_begin(void);
 void gt_wide_bf16(float *d, uint64_t a, uint64_t b);
 void gt_wide_f16(float *d, uint64_t a, uint64_t b);
+void gt_wide_u8(int32_t *d, uint64_t a, uint64_t b);
 void gt_wide_end(void);
 void gt_wide_wait(void);
 #endif

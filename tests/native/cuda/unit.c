@@ -159,12 +159,35 @@ static int unseen(uint64_t how, uint32_t bytes)
 
 enum { UNIT_ROWS = 64, UNIT_COLUMNS = 128, UNIT_WORDS = 8 };
 
+/* The same of unsigned bytes by signed ones, whose sums wrap around. */
+static void add_bytes(const product *p)
+{
+    const unsigned me = threadIdx.x, lane = me % WARP;
+    for (unsigned s = 0; s < SUMS; s++) {
+        const unsigned row = me / WARP % 4 * 16 + lane / 4 + s / 2 % 2 * 8;
+        const unsigned column = s / 4 * 8 + lane % 4 * 2 + s % 2;
+        uint32_t sum;
+        memcpy(&sum, &p->of->sums[s], sizeof sum);
+        for (unsigned word = 0; word < UNIT_WORDS; word++) {
+            const uint32_t left = described(p->a, row, word / 4, word % 4);
+            const uint32_t right = described(p->b, column, word / 4, word % 4);
+            for (unsigned shift = 0; shift < 32; shift += 8)
+                sum += (uint32_t)((uint8_t)(left >> shift) * (int8_t)(right >> shift));
+        }
+        memcpy(&p->of->sums[s], &sum, sizeof sum);
+    }
+}
+
 /* What the unit adds to the sums of this thread. */
 static void add(const product *p)
 {
     const unsigned me = threadIdx.x, lane = me % WARP;
     float left[2][16], right[16];
     if (unseen(p->a, 7 * 1024)) wrong("an operand that was not waited for, or not shown");
+    if (!p->number) {
+        add_bytes(p);
+        return;
+    }
     for (unsigned half = 0; half < 2; half++)
         for (unsigned k = 0; k < UNIT_WORDS * (unsigned)p->numbers; k++) {
             const unsigned word = k / (unsigned)p->numbers;
@@ -191,7 +214,7 @@ void gt_wide_begin(void)
     own->open = 1, own->late = drawn();
 }
 
-static void wide(float *d, uint64_t a, uint64_t b, int numbers, float number(uint32_t, int))
+static void wide(void *d, uint64_t a, uint64_t b, int numbers, float number(uint32_t, int))
 {
     thread *own = &threads[threadIdx.x];
     if (!own->open) wrong("a product outside of a group");
@@ -213,6 +236,7 @@ static void wide(float *d, uint64_t a, uint64_t b, int numbers, float number(uin
 
 void gt_wide_bf16(float *d, uint64_t a, uint64_t b) { wide(d, a, b, 2, of_bf16); }
 void gt_wide_f16(float *d, uint64_t a, uint64_t b) { wide(d, a, b, 2, of_f16); }
+void gt_wide_u8(int32_t *d, uint64_t a, uint64_t b) { wide(d, a, b, 4, NULL); }
 void gt_wide_end(void) { threads[threadIdx.x].open = 0; }
 
 void gt_wide_wait(void)

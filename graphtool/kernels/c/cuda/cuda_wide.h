@@ -72,11 +72,13 @@ GT_INLINE void gt_barrier_wait(uint64_t *barrier, uint32_t turn)
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define GT_FOUR_WARPS
-#define GT_SUMS(d, i)                                                                             \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),   \
-        "+f"(d[i + 6]), "+f"(d[i + 7])
-#define GT_WIDE(name, shape)                                                                      \
-    GT_INLINE void gt_wide_##name(float *d, uint64_t a, uint64_t b)                               \
+#define GT_SUMS(r, d, i)                                                                          \
+    r(d[i]), r(d[i + 1]), r(d[i + 2]), r(d[i + 3]), r(d[i + 4]), r(d[i + 5]), r(d[i + 6]),        \
+        r(d[i + 7])
+#define GT_FLOAT(x) "+f"(x) /* how registers are named */
+#define GT_INTEGER(x) "+r"(x)
+#define GT_WIDE(name, T, r, shape, more)                                                          \
+    GT_INLINE void gt_wide_##name(T *d, uint64_t a, uint64_t b)                                   \
     {                                                                                             \
         asm volatile(                                                                             \
             "{\n.reg .pred p;\nsetp.eq.u32 p, 0, 0;\n"                                            \
@@ -85,14 +87,17 @@ GT_INLINE void gt_barrier_wait(uint64_t *barrier, uint32_t turn)
             "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "    \
             "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "    \
             "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"      \
-            "}, %64, %65, p, 1, 1, 0, 0;\n}"                                                      \
-            : GT_SUMS(d, 0), GT_SUMS(d, 8), GT_SUMS(d, 16), GT_SUMS(d, 24), GT_SUMS(d, 32),       \
-              GT_SUMS(d, 40), GT_SUMS(d, 48), GT_SUMS(d, 56)                                      \
+            "}, %64, %65, p" more ";\n}"                                                          \
+            : GT_SUMS(r, d, 0), GT_SUMS(r, d, 8), GT_SUMS(r, d, 16), GT_SUMS(r, d, 24),           \
+              GT_SUMS(r, d, 32), GT_SUMS(r, d, 40), GT_SUMS(r, d, 48), GT_SUMS(r, d, 56)          \
             : "l"(a), "l"(b) : "memory");                                                         \
     }
-GT_WIDE(bf16, "m64n128k16.f32.bf16.bf16")
-GT_WIDE(f16, "m64n128k16.f32.f16.f16")
+GT_WIDE(bf16, float, GT_FLOAT, "m64n128k16.f32.bf16.bf16", ", 1, 1, 0, 0")
+GT_WIDE(f16, float, GT_FLOAT, "m64n128k16.f32.f16.f16", ", 1, 1, 0, 0")
+GT_WIDE(u8, int32_t, GT_INTEGER, "m64n128k32.s32.u8.s8", "") /* the sums wrap around */
 #undef GT_WIDE
+#undef GT_FLOAT
+#undef GT_INTEGER
 #undef GT_SUMS
 
 /* Begins a group of products, ends it, and waits for all groups. */
@@ -104,8 +109,8 @@ GT_INLINE void gt_wide_wait(void) { asm volatile("wgmma.wait_group.sync.aligned 
 #ifndef GT_FOUR_WARPS
 /* Where in the room a descriptor starts. */
 #define GT_STARTS(how) (((uint32_t)(how) & 0x3fff) * 16 - gt_shared(gt_room(0)))
-#define GT_WIDE(name)                                                                             \
-    GT_INLINE void gt_wide_##name(float *d, uint64_t a, uint64_t b)                               \
+#define GT_WIDE(name, T)                                                                          \
+    GT_INLINE void gt_wide_##name(T *d, uint64_t a, uint64_t b)                                   \
     {                                                                                             \
         const unsigned char *const room = (const unsigned char *)gt_room(0);                      \
         const uint32_t lane = threadIdx.x % GT_WARP, row = threadIdx.x / GT_WARP * 16 + lane % 16;\
@@ -121,8 +126,9 @@ GT_INLINE void gt_wide_wait(void) { asm volatile("wgmma.wait_group.sync.aligned 
             gt_multiply_##name(d + 4 * j + 4, x, w + 2);                                          \
         }                                                                                         \
     }
-GT_WIDE(bf16)
-GT_WIDE(f16)
+GT_WIDE(bf16, float)
+GT_WIDE(f16, float)
+GT_WIDE(u8, int32_t)
 #undef GT_WIDE
 GT_INLINE void gt_wide_begin(void) {}
 GT_INLINE void gt_wide_end(void) {}

@@ -1,11 +1,13 @@
-/* Matrix product of 16-bit floats with a packed right-hand side, in large tiles in CUDA.
+/* Matrix product with a packed right-hand side, in large tiles in CUDA.
 
-   GT_HALF     the type of the numbers, as half.h calls it; sums are float
+   GT_HALF     the type of the numbers, as half.h calls it; sums are float. Left out: u8 by s8, sums
+               are int32_t, which wrap around
    GT_M GT_N GT_K  rows, columns and depth
    GT_LDA      numbers between the starts of adjacent rows of A
    GT_BATCH    how many independent products
    GT_A(b)     A of product b
-   GT_B(b)     B of product b, packed [ceil(N/128)][8·ceil(K/64)][128][8], zero padded
+   GT_B(b)     B of product b, packed [ceil(N/128)][8·ceil(K/(8·G))][128][G], zero padded; G
+               numbers have 16 bytes
    GT_ROWS     rows of the tile of a block, a literal: 64 or 128
    GT_SHARED   bytes of shared memory that the launch gives a block, a literal
    GT_EPILOGUE as gemm.h has it; it gets one sum at a time, adjacent ones in adjacent threads */

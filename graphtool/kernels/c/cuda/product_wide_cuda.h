@@ -7,10 +7,18 @@
    buffer of chunk i - 1 too, whose products are done. The header that includes this one defines
    what product_cuda.h lists, and these come from the use:
 
-   GT_HALF    numbers are of this type
+   GT_HALF    numbers have 16 bits, of this type; left out: they are u8 by s8, and sums int32
    GT_SHARED  bytes of shared memory that the launch gives: buffers for GT_STAGES chunks */
+#ifdef GT_HALF
 #define GT_SUM float
 #define GT_NUMBER uint16_t
+#define GT_PRODUCT(d, a, b)                                                                       \
+    (GT_HALF == GT_FLOAT16 ? gt_wide_f16(d, a, b) : gt_wide_bf16(d, a, b))
+#else
+#define GT_SUM int32_t
+#define GT_NUMBER uint8_t
+#define GT_PRODUCT gt_wide_u8
+#endif
 #define GT_PER (16 / (int)sizeof(GT_NUMBER)) /* numbers of a piece */
 #define GT_PIECES_OF_A_CHUNK (GT_ROW_BYTES / 16)
 #ifndef GT_SEEN
@@ -83,10 +91,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(GT_SUM (*acc)[GT_WIDE_SUMS], const unsigne
             const uint64_t a =
                 left + GT_FURTHER(i * GT_WIDE_ROWS * GT_ROW_BYTES + k * GT_WIDE_BYTES);
             const uint64_t b = right + GT_FURTHER(k * GT_WIDE_BYTES * GT_WIDE_COLUMNS);
-            if (GT_HALF == GT_FLOAT16)
-                gt_wide_f16(acc[i], a, b);
-            else
-                gt_wide_bf16(acc[i], a, b);
+            GT_PRODUCT(acc[i], a, b);
         }
     gt_wide_end();
 }
