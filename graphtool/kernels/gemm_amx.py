@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool import dtypes
@@ -77,11 +77,13 @@ def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> 
     return TensorType(kind, (*lead, a.shape[-2], n))
 
 
-def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
-    """The product with weights that are not packed."""
+def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None,
+              groups: Mapping[DType, int] = packing.GROUP) -> Any:
+    """The product with weights that are not packed, and were so in groups of so many numbers."""
     whole = b.dtype is dtypes.int8
     wide = dtypes.float64 if whole else dtypes.float32  # holds sums of bytes exactly
-    y = o.matmul(o.cast(a, dtype=wide), o.cast(packing.plain(b, n, a.shape[-1]), dtype=wide))
+    plain = packing.plain(b, n, a.shape[-1], groups)
+    y = o.matmul(o.cast(a, dtype=wide), o.cast(plain, dtype=wide))
     return wrapped(y) if whole else y
 
 

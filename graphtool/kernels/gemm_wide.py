@@ -4,30 +4,26 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels import gemm_amx
 from graphtool.kernels.choice import wide
-from graphtool.kernels.choice.device import Cost
-from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.contractions import integers
-from graphtool.kernels.conv_amx import HALF, operands
+from graphtool.kernels.choice.device import Cost
+from graphtool.kernels.conv_amx import operands
 from graphtool.kernels.conv_wide import convolved
 from graphtool.kernels.gemm import bf16_cost, plain
 from graphtool.kernels.kit import (
-    Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro, Numbers, Plan,
-    Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, all_rows, broadcast_shapes,
-    exact, half_macros, if_zeros, lowered_product, narrowed, need, product_cost, products,
-    register, rounding, rows_by_columns, sizes, target_op, wrapped)
+    Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Numbers, Plan,
+    Product, Record, Rows, Rules, Target, TensorType, Use, all_rows, broadcast_shapes, half_macros,
+    if_zeros, lowered_product, narrowed, need, product_cost, products, register, rounding,
+    rows_by_columns, target_op)
 from graphtool.kernels.packing import blocks
 
-MACROS = (
-    HALF,
-    *sizes(M="rows of A", N="columns of B", K="columns of A",
-           LDA="elements between the starts of adjacent rows of A"),
-    Macro("BATCH", "size", "independent products", 1), *wide.MACROS)
-POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
+MACROS, POINTERS = (*gemm_amx.MACROS, *wide.MACROS), gemm_amx.POINTERS
 
 
 def meaning(t: Instance) -> None:
@@ -76,15 +72,8 @@ def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> 
     return TensorType(kind, (*lead, a.shape[-2], n))
 
 
-def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
-    """The product with weights that are not packed."""
-    plain = blocks.plain(b, n, a.shape[-1], blocks.UNITS)
-    if b.dtype is dtypes.int8:
-        return wrapped(o.matmul(exact(a), exact(plain)))
-    return o.matmul(widened(a), widened(plain))
-
-
-OP = target_op("gemm_wide", infer, decompose, GEMM_WIDE, rows_by_columns,
+OP = target_op("gemm_wide", infer, partial(gemm_amx.decompose, groups=blocks.UNITS), GEMM_WIDE,
+               rows_by_columns,
                "a·b of 16-bit floats, or of u8 and i8, with b as `pack_units` lays it out; the "
                "sums are float32, or int32, which wrap around")
 
