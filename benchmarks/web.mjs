@@ -30,6 +30,7 @@ const steps = (tf) => ({
   dense: ([a], { activation }, [b, bias]) => tf.fused.matMul({ a, b, bias, activation }),
   add: ([a, b]) => tf.add(a, b),
   mul: ([a, b]) => tf.mul(a, b),
+  relu: ([x]) => tf.relu(x),
   softmax: ([x]) => tf.softmax(x),
   hardSwish: ([x]) => tf.mul(x, tf.mul(tf.relu6(tf.add(x, 3)), 1 / 6)),
   hardSigmoid: ([x]) => tf.mul(tf.relu6(tf.add(x, 3)), 1 / 6),

@@ -13,7 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
-PLAIN = {"Add": "add", "Mul": "mul", "Softmax": "softmax", "HardSwish": "hardSwish",
+PLAIN = {"Add": "add", "Mul": "mul", "Relu": "relu", "Softmax": "softmax", "HardSwish": "hardSwish",
          "HardSigmoid": "hardSigmoid", "Reshape": "flat", "ReduceMean": "mean"}
 WEIGHED = ("Conv", "Gemm")
 

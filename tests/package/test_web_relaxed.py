@@ -6,10 +6,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import tarfile
-import threading
-from functools import partial
-from http.server import ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,11 +14,10 @@ import numpy as np
 import pytest
 
 import graphtool
-from benchmarks.browser import found, tab
+from benchmarks.browser import found
 from graphtool import ops as o
-from graphtool.cli.demo_web import Files
-from graphtool.package.forms import package
 from graphtool.transforms.quantising import Quantisation
+from tests.package import pages
 from tests.passes.pass_samples import module, values
 
 SHAPE = (1, 3, 21, 19)
@@ -65,26 +60,6 @@ def bits(text: str) -> list[np.ndarray[Any, Any]]:
     return [np.array(row, np.uint32).view(np.float32) for row in json.loads(text)]
 
 
-def in_node(folder: Path, *flags: str) -> list[np.ndarray[Any, Any]]:
-    done = subprocess.run(["node", *flags, "run.mjs"], cwd=folder, capture_output=True, text=True,
-                          timeout=100)
-    assert done.returncode == 0, done.stderr
-    return bits(done.stdout)
-
-
-def in_page(folder: Path, name: str) -> list[np.ndarray[Any, Any]]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(folder))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/"
-        with tab() as page:
-            page.ask("Page.navigate", url=address)
-            while page.value("location.origin + '/'") != address:
-                pass
-            got = page.value(PAGE.format(module=name))
-        server.shutdown()
-    return bits(got)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not (find_spec("ziglang") and shutil.which("node")), reason="zig and node")
 @pytest.mark.parametrize("form", ["strict", "int8", "default"])
@@ -95,19 +70,16 @@ def test_an_engine_gets_what_it_has(form: str, tmp_path: Path) -> None:
         graph = graphtool.quantise(graph, Quantisation(("static",)), {"x0": x})
     built = graphtool.build(graph, tmp_path / "b", name="small", target="wasm32-relaxed",
                             precision=precision)
-    with tarfile.open(package(built, "npm", tmp_path).path) as archive:
-        archive.extractall(tmp_path, filter="data")
-    assert (tmp_path / "package" / "small.relaxed.wasm").exists()
-    for name, text in (("index.html", "<!doctype html><title>x</title>"), ("run.mjs", NODE),
-                       ("results.js", RESULTS)):
-        (tmp_path / name).write_text(text)
+    site = pages.site(tmp_path, built, RESULTS)
+    assert (site / "package" / "small.relaxed.wasm").exists()
     here = graphtool.load(graphtool.build(graph, tmp_path / "c", target="x86-64",
                                           precision=precision))
     want = next(iter(here(x0=x).values())).ravel()
     options = subprocess.run(["node", "--v8-options"], capture_output=True, text=True).stdout
-    runs = [in_node(tmp_path, *([FLAG] if FLAG in options else []))]
-    runs += [in_page(tmp_path, name) for name in ("index", "worker") if found()]
-    for relaxed, plain in runs:
+    said = [pages.in_node(site, NODE, *([FLAG] if FLAG in options else []))]
+    if found():
+        said += pages.in_pages(site, [PAGE.format(module=m) for m in ("index", "worker")])
+    for relaxed, plain in map(bits, said):
         np.testing.assert_allclose(relaxed, want, rtol=1e-4, atol=1e-5)
         if form != "default":
             np.testing.assert_array_equal(plain.view(np.uint32), want.view(np.uint32))

@@ -5,10 +5,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tarfile
-import threading
-from functools import partial
-from http.server import ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,11 +12,10 @@ from typing import Any
 import pytest
 
 import graphtool
-from benchmarks.browser import found, tab
+from benchmarks.browser import found
 from graphtool import ops as o
-from graphtool.cli.demo_web import Files
-from graphtool.package.forms import package
 from graphtool.package.wasm import shared_pages
+from tests.package import pages
 from tests.passes.pass_samples import module, values
 
 HEAD = b"\0asm\1\0\0\0"
@@ -51,11 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     built = graphtool.build(module(net, "f32[1,16,32,32]"), folder / "b", name="small",
                             target="wasm32-threads", precision="strict")
-    with tarfile.open(package(built, "npm", folder).path) as archive:
-        archive.extractall(folder, filter="data")
-    (folder / "index.html").write_text("<!doctype html><title>x</title>")
-    (folder / "results.js").write_text(RESULTS)
-    return folder
+    return pages.site(folder, built, RESULTS)
 
 
 RESULTS = """
@@ -88,35 +79,19 @@ PAGE = """
 """
 
 
-def in_node(site: Path, before: str = "") -> str:
-    (site / "run.mjs").write_text(NODE.format(before=before))
-    done = subprocess.run(["node", "run.mjs"], cwd=site, capture_output=True, text=True,
-                          timeout=100)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not (find_spec("ziglang") and shutil.which("node")), reason="zig and node")
 def test_threads_change_no_bit(site: Path) -> None:
-    want = in_node(site)
+    want = pages.in_node(site, NODE.format(before=""))
     assert want.startswith("[15,1,")
     # without shared memory there is one thread, of the other module
     (site / "package" / "small.threads.wasm").rename(site / "away")
-    assert in_node(site, "delete globalThis.SharedArrayBuffer;") == want
+    alone = NODE.format(before="delete globalThis.SharedArrayBuffer;")
+    assert pages.in_node(site, alone) == want
     (site / "away").rename(site / "package" / "small.threads.wasm")
-    if not found():
-        return
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(site))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/"
-        for name in ("index", "worker"):
-            with tab() as page:
-                page.ask("Page.navigate", url=address)
-                while page.value("location.origin + '/'") != address:
-                    pass
-                assert page.value(PAGE.format(module=name)) == want
-        server.shutdown()
+    if found():
+        for got in pages.in_pages(site, [PAGE.format(module=m) for m in ("index", "worker")]):
+            assert got == want
 
 
 USE = """
