@@ -105,10 +105,12 @@ OP = target_op("depthwise_int", _infer, _decompose, DEPTHWISE_INT,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """The output rows of a register block; a thread of a device has one."""
+    """The output rows of a register block: two if it still has several pixels of a row; a thread of
+    a device has one."""
     if target.devices:
         return [DEPTHWISE_INT.plan(high=1)]
-    return [DEPTHWISE_INT.plan(high=high) for high in ((2, 1) if s.dh == 1 else (1,))]
+    tall = s.dh == 1 and _width(target, 2, s.kw) >= 2
+    return [DEPTHWISE_INT.plan(high=high) for high in ((2, 1) if tall else (1,))]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
