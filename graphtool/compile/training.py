@@ -1,6 +1,6 @@
 """The C of a training graph: init, step, loss and predict in one library over one state.
 
-Their constants are built into the library, so that it needs no other file.
+Their constants are built into the library, equal ones once, so that it needs no other file.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from graphtool.analysis.phases import phase_of, phases
 from graphtool.compile.lowering import LoweredFunction
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
-from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision
+from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision, store_of
 from graphtool.compile.unit import LibraryUnit
-from graphtool.compile.weights import WeightsSide, weights_of
+from graphtool.compile.weights import WeightsSide, common, placed
 from graphtool.emit.c import emit
 from graphtool.emit.headers import used_headers
 from graphtool.emit.main import Judge, trainer_program
@@ -32,14 +32,15 @@ def training_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], ho
     """The C of the functions of a training graph; for several processes with `mpi`, with a program
     that trains if `exe` is true."""
     assert unit.state is not None
-    programs = {part: f.program for part, f in zip(unit.entries, lowered.values(), strict=True)}
-    place = "c" if how.single else "embed"
-    sides = {part: WeightsSide(f.program.name, weights_of(f.program, f.store), place)
-             for part, f in zip(unit.entries, lowered.values(), strict=True)}
+    place = "c" if how.single or unit.target.freestanding else "embed"
+    side = WeightsSide(unit.name, common((f.program for f in lowered.values()), store_of(lowered)),
+                       place)
+    programs = {part: placed(f.program, side.held) for part, f in zip(
+        unit.entries, lowered.values(), strict=True)}
     fixed = _fixed(unit.state)
     files = training_sources(unit.name, programs, how.mpi, bool(fixed))
-    for part, program in programs.items():
-        files |= emit(program, sides[part].parts, owner=unit.name, state=True,
+    for program in programs.values():
+        files |= emit(program, side.parts, owner=unit.name, state=True,
                       nodes=nodes_of(unit, lowered, how))
     if how.exe:
         files[f"{unit.name}_main.c"] = trainer_program(unit.name, programs, _judge(unit.state),
@@ -48,15 +49,15 @@ def training_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], ho
     if how.mpi:  # in the files themselves, so that no compiler makes several lone processes of them
         files = {file: f"#define GT_MPI 1\n{text}" if file.endswith(".c") else text
                  for file, text in files.items()}
-    step = describe(programs["step"], sides["step"].held)
+    step = describe(programs["step"], side.held)
     cut = unit.entries["step"].module
     assert cut is not None
-    rows = step | {"header": f"{unit.name}.h", "steps": _phased(step["steps"], cut),
-                   "training": _roles(unit.name, unit.state, programs, fixed) | {
-                       "distributed": how.mpi}}
-    side = WeightsSide(f"{unit.name}_fixed", list(unit.state.kept.values()), place)
-    kept = [side] if fixed else []
-    return Texts(unit.name, files, (*sides.values(), *kept), rows, beyond_c(programs.values()),
+    rows = step | {"header": f"{unit.name}.h", "weights": f"{unit.name}.safetensors",
+                   "steps": _phased(step["steps"], cut), "training": _roles(
+                       unit.name, unit.state, programs, fixed) | {"distributed": how.mpi}}
+    sides = [side, *([WeightsSide(f"{unit.name}_fixed", list(unit.state.kept.values()), place)]
+                     if fixed else [])]
+    return Texts(unit.name, files, tuple(sides), rows, beyond_c(programs.values()),
                  precision(programs["step"]), devices=unit.target.devices,
                  programs=tuple(p.name for p in programs.values()))
 

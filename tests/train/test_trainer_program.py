@@ -303,7 +303,7 @@ def test_sanitized(builds: Any, tmp_path: Path) -> None:
         ["gcc", "-std=gnu11", "-g", "-O0", "-fwrapv", "-fsanitize=address,undefined",
          "-fno-sanitize-recover", "-Wno-psabi", *sorted(
              p.name for p in builds["mse"].glob("*.c") if "weights" not in p.name),
-         "model_init_weights0.c", "-lm", "-o", str(target)], builds["mse"])
+         "model_weights0.c", "-lm", "-o", str(target)], builds["mse"])
     assert done.returncode == 0, done.stderr[:2000]
     rng, env = np.random.default_rng(0), {"ASAN_OPTIONS": "detect_leaks=0"}
     np.savez_compressed(tmp_path / "d.npz", **data("mse"))

@@ -57,7 +57,7 @@ def training(module: Module, recipe: Recipe) -> Module:
     check_hooks(module)
     if recipe.batch_norm is False:
         module = norms.frozen(module)
-    graph = transforms.lifted(as_reals(module.graph))
+    graph = transforms.lifted(as_reals(module.graph, recipe.wrt))
     if recipe.bound is not None:
         graph = transforms.bounded(graph, recipe.bound)
     return _Joint(replace(module, graph=graph), recipe).run()

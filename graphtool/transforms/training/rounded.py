@@ -1,13 +1,14 @@
 """Quantised graphs for training: integers become the real numbers that they stand for.
 
 A weight is a real parameter that is rounded to its grid in each step; the gradient passes straight
-through the rounding, where the number was not cut off (Bengio, Léonard and Courville 2013).
+through the rounding, where the number was not cut off (Bengio, Léonard and Courville 2013). What no
+gradient passes, as the frozen body below a head that is trained, stays in integers.
 `integers` is the way back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,9 @@ from graphtool.ir.graph import (
     readers_of,
 )
 from graphtool.ir.replay import prune, rebuild
+from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.transforms.training.wrt import selected
 
 Array = np.ndarray[Any, Any]
 
@@ -98,16 +101,39 @@ def integers(h: IntWeight, real: Array) -> Array:
     return np.asarray(np.clip(steps, row.low, row.high).astype(row.numpy))
 
 
-def as_reals(graph: Graph) -> Graph:
-    """The graph in which quantisation has gradients; the same object if nothing is quantised."""
-    weights = held(graph)
-    made_by = producers(graph)
-    casts = {n: rounded for n in graph.nodes if to_bytes(n)
-             and (rounded := rounding(n.inputs[0], made_by)[0]) is not None
-             and rounded.outputs[0].type.dtype is dtypes.float32}
+def as_reals(graph: Graph, wrt: Sequence[str]) -> Graph:
+    """The graph in which quantisation has gradients where those by `wrt` pass; what they do not
+    pass stays in integers. The same object if nothing is quantised there.
+
+    `wrt` is a list as `selected` takes it; integers that training can make reals count as floats.
+    """
+    weights, casts = held(graph), _casts(graph)
     if not weights and not casts:
         return graph
-    return prune(rebuild(graph, _Reals(weights, casts).node))
+    everything = prune(rebuild(graph, _Reals(weights, casts).node))
+    names = value_names(everything)
+    chosen = {names[v] for v in selected(everything, names, wrt)}
+    passed = _downstream(graph, {v for v, name in value_names(graph).items() if name in chosen})
+    weights = {n: h for n, h in weights.items() if n.outputs[0] in passed}
+    casts = {n: rounded for n, rounded in casts.items() if n.inputs[0] in passed}
+    return prune(rebuild(graph, _Reals(weights, casts).node)) if weights or casts else graph
+
+
+def _casts(graph: Graph) -> dict[Node, Node]:
+    """The casts of floats to bytes, and the node of each that rounds."""
+    made_by = producers(graph)
+    return {n: rounded for n in graph.nodes if to_bytes(n)
+            and (rounded := rounding(n.inputs[0], made_by)[0]) is not None
+            and rounded.outputs[0].type.dtype is dtypes.float32}
+
+
+def _downstream(graph: Graph, values: set[Value]) -> set[Operand]:
+    """The values, and all that are computed from them."""
+    found: set[Operand] = set(values)
+    for node in graph.nodes:
+        if not found.isdisjoint(node.inputs):
+            found.update(node.outputs)
+    return found
 
 
 class _Reals:

@@ -25,7 +25,7 @@ SAMPLES = Path(__file__).parents[3] / "samples"
 def test_the_values_are_those_of_the_integers(name: str, form: str) -> None:
     xs = examples(name)
     small = graphtool.quantise(module(name), Quantisation((form,)), xs)  # type: ignore[arg-type]
-    reals = as_reals(small.graph)
+    reals = as_reals(small.graph, ["*"])
     assert not [n for n in reals.nodes if n.outputs[0].type.dtype.is_integer]
     (got,) = interp.evaluate_graph(reals, list(xs.values()), interp.Setting())
     np.testing.assert_allclose(got, *interp.run(small, xs).values(), rtol=1e-4, atol=2e-2)
@@ -33,7 +33,7 @@ def test_the_values_are_those_of_the_integers(name: str, form: str) -> None:
 
 def test_nothing_quantised_is_nothing_changed() -> None:
     graph = module("conv").graph
-    assert as_reals(graph) is graph
+    assert as_reals(graph, ["params"]) is graph
 
 
 def test_gradients_as_torch_gives_them() -> None:
