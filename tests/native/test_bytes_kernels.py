@@ -1,5 +1,5 @@
 """conv_bytes.h and depthwise_bytes.h: images whose padding is not in memory, to the bit as the
-evaluator has it, here and on boards with and without instructions for pairs."""
+evaluator has it, here and on boards with and without instructions for pairs and vectors."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _module(rng: np.random.Generator) -> Module:
     return Module(graph, tuple(f"y{i}" for i in range(len(CASES))))
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", pytest.param(
-    "cortex-m0plus", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["cortex-m4", *(pytest.param(t, marks=pytest.mark.slow)
+                                                   for t in ("cortex-m0plus", "cortex-m55"))])
 def test_every_shape_has_the_evaluators_bits(target: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     module = _module(rng)

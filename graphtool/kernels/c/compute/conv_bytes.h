@@ -1,7 +1,8 @@
 /* 2-d convolution of bytes by s8, channels last, for processors without vectors, a template. The
    image has no padding in memory: for two output pixels at a time the bytes that their windows see
    are gathered as 16-bit differences to the zero point, and what is outside of the image as 0. So
-   what the kernel has read of the image may be overwritten by its results.
+   what the kernel has read of the image may be overwritten by its results. Where vectors of bytes
+   are multiplied (MVE), bytes stay bytes, and the zero point meets the sum of the weights.
 
    GT_SIGNED      1: the image holds int8_t; 0: uint8_t
    GT_ZERO        the image's zero point (a literal)
@@ -22,6 +23,9 @@
 
    One thread does it all. */
 #include "int16_pairs.h"
+#ifdef __ARM_FEATURE_MVE
+#include <arm_mve.h>
+#endif
 #include "template_begin.h"
 
 #if GT_SIGNED
@@ -32,8 +36,16 @@
 #define GT_QUADS gt_ceil_div((GT_KH) * (GT_KW) * (GT_C), 4)
 #define GT_NEAR ((GT_XC) == 1 && (GT_DW) == 1 && (GT_XW) == (GT_C)) /* rows of windows are runs */
 #define GT_FOURS ((GT_C) % 4 == 0 && (GT_XC) == 1) /* and four of a window are neighbours */
+#ifdef __ARM_FEATURE_MVE
+#define GT_WIDENED 0
+#define GT_TURNED(x) (GT_BYTE)((x) ^ (GT_SIGNED ? 0 : 128)) /* u8 as s8 that are less by 128 */
+#define GT_BYTES(p) ((GT_BYTE *)(GT_WORK) + (p) * GT_QUADS * 4)
+#else
+#define GT_WIDENED 1
+#define GT_TURNED(x) (x)
 /* the bytes of a window that does not come in fours, before they are widened */
-#define GT_BYTES ((GT_BYTE *)((GT_WORK) + GT_QUADS * 4))
+#define GT_BYTES(p) ((GT_BYTE *)((GT_WORK) + GT_QUADS * 4))
+#endif
 
 /* `count` bytes, a multiple of four, as differences to the zero point: elements k, k + 1, … of
    pixel p. The pixels alternate; with GT_HALVES, pairs of even and of odd elements do too. */
@@ -60,24 +72,33 @@ GT_INLINE void GT_JOIN(GT_NAME, _widen)(int64_t k, int64_t p, const GT_BYTE *x,
 GT_INLINE void GT_JOIN(GT_NAME, _bytes)(int64_t k, int64_t p, const GT_BYTE *x, int64_t count,
                                         int64_t step GT_PARAMS)
 {
-    if (GT_FOURS) {
+    if (GT_FOURS && GT_WIDENED) {
         GT_JOIN(GT_NAME, _widen)(k, p, x, count GT_ARGS);
         return;
     }
-    for (GT_BYTE *out = GT_BYTES + k, *end = out + count; out < end; x += step) *out++ = *x;
+    GT_BYTE *out = GT_BYTES(p) + k;
+#ifdef __ARM_FEATURE_MVE
+    for (int64_t i = 0; step == 1 && i < count; i += 16) {
+        const mve_pred16_t some = vctp8q((uint32_t)(count - i));
+        const int8x16_t v = vldrbq_z_s8((const int8_t *)x + i, some);
+        vstrbq_p_s8((int8_t *)out + i, veorq_s8(v, vdupq_n_s8(GT_SIGNED ? 0 : -128)), some);
+    }
+    if (step == 1) return;
+#endif
+    for (GT_BYTE *const end = out + count; out < end; x += step) *out++ = GT_TURNED(*x);
 }
 
 /* The same for padding. */
 GT_INLINE void GT_JOIN(GT_NAME, _padding)(int64_t k, int64_t p, int64_t count GT_PARAMS)
 {
-    if (GT_FOURS)
+    if (GT_FOURS && GT_WIDENED)
 #ifdef GT_HALVES
         for (int64_t i = 0; i < count; i += 2) ((gt_halves *)(GT_WORK))[k + i + p] = 0;
 #else
         for (int64_t i = 0; i < count; i++) ((int16_t *)(GT_WORK))[2 * (k + i) + p] = 0;
 #endif
     else
-        for (int64_t i = 0; i < count; i++) GT_BYTES[k + i] = GT_ZERO;
+        for (int64_t i = 0; i < count; i++) GT_BYTES(p)[k + i] = GT_TURNED(GT_ZERO);
 }
 
 /* The window of an output pixel, as pixel p. */
@@ -103,11 +124,41 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _window)(int64_t p, int64_t n, int64_t oh, int
                 GT_JOIN(GT_NAME, _padding)(k, p, GT_C GT_ARGS);
         }
     }
-    if (GT_FOURS) return;
+    if (GT_FOURS || !GT_WIDENED) return;
     /* what fills up the last four meets weights of 0 */
-    GT_JOIN(GT_NAME, _widen)(0, p, GT_BYTES, GT_QUADS * 4 GT_ARGS);
+    GT_JOIN(GT_NAME, _widen)(0, p, GT_BYTES(p), GT_QUADS * 4 GT_ARGS);
 }
 
+#ifdef __ARM_FEATURE_MVE
+/* The sums of both pixels by two filters, whose weights are at w: [pixel][filter]. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums)
+{
+    const int8_t *x = (const int8_t *)work;
+    int32_t first_a = 0, first_b = 0, second_a = 0, second_b = 0, all_a = 0, all_b = 0;
+    mve_pred16_t some = vctp32q(4);
+    for (int64_t q = GT_QUADS; q > 0; q -= 4, x += 16, w += 32) {
+        int8x16_t a, b;
+        if (q >= 4) { /* the filters alternate in fours */
+            const int32x4x2_t v = vld2q_s32((const int32_t *)w);
+            a = (int8x16_t)v.val[0], b = (int8x16_t)v.val[1];
+        } else {
+            const uint32x4_t at = vidupq_n_u32(0, 2);
+            some = vctp32q((uint32_t)q);
+            a = (int8x16_t)vldrwq_gather_shifted_offset_z_s32((const int32_t *)w, at, some);
+            b = (int8x16_t)vldrwq_gather_shifted_offset_z_s32((const int32_t *)w + 1, at, some);
+        }
+        const int8x16_t one = q >= 4 ? vld1q_s8(x) : vldrbq_z_s8(x, some);
+        const int8x16_t two = q >= 4 ? vld1q_s8(x + GT_QUADS * 4)
+                                     : vldrbq_z_s8(x + GT_QUADS * 4, some);
+        first_a = vmladavaq_s8(first_a, one, a), first_b = vmladavaq_s8(first_b, one, b);
+        second_a = vmladavaq_s8(second_a, two, a), second_b = vmladavaq_s8(second_b, two, b);
+        all_a = vaddvaq_s8(all_a, a), all_b = vaddvaq_s8(all_b, b);
+    }
+    const int32_t zero = GT_SIGNED ? -(GT_ZERO) : 128 - (GT_ZERO);
+    sums[0] = first_a + zero * all_a, sums[1] = first_b + zero * all_b;
+    sums[2] = second_a + zero * all_a, sums[3] = second_b + zero * all_b;
+}
+#else
 /* The sums of both pixels by two filters, whose weights are at w: [pixel][filter]. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums)
 {
@@ -126,6 +177,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, i
 #endif
     sums[0] = first_a, sums[1] = first_b, sums[2] = second_a, sums[3] = second_b;
 }
+
+#endif
 
 /* `filters` channels from o on of `pixels` pixels. */
 GT_INLINE void GT_JOIN(GT_NAME, _block)(const int8_t *w, const int64_t *n, const int64_t *oh,
