@@ -28,7 +28,7 @@ COLUMNS = ("network", "target", "arena", "RAM", "flash", "of it weights", "stack
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--targets", default="cortex-m4,cortex-m0plus", metavar="NAMES",
+    parser.add_argument("--targets", default="cortex-m4,cortex-m0plus,cortex-m55", metavar="NAMES",
                         help=f"separated by commas, of {', '.join(board.EMULATED)}")
     parser.add_argument("--networks", default=",".join(tiny.MODELS), metavar="NAMES",
                         help="separated by commas")

@@ -181,6 +181,7 @@ def product_widths(s: Product, target: Target) -> list[int]:
     of these only the one with the least padding is listed."""
     usual = 1 if s.n <= target.lanes else target.nv
     if few_rows(s, target):
-        most = 4 if target.freestanding else 8  # what is no vector shares registers with addresses
+        # what is no vector shares registers with addresses
+        most = 2 * target.nv if target.freestanding else 8
         return [usual, *(nv for nv in (8, 7, 6, 5, 4) if nv != usual and nv <= most)]
     return widths(s.n, target)
