@@ -26,7 +26,8 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("passes", ("passes",)),
     ("importers and exporters", ("importers", "exporters", "integrations")),
     ("kernels, loops, C, builds", ("kernels", "loops", "lower", "emit", "compile", "native",
-                                   "package", "tune", "language", "test_target.py")),
+                                   "package", "tune", "language", "test_target.py",
+                                   "test_hosts.py")),
     ("training", ("train",)),
     ("files, reports, comparisons", ("io", "report", "verify")),
     ("command line, errors, API, plug-ins", (
