@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         train_tokenizer,
         write_tokenizer,
     )
-    from graphtool.api.measuring import bench, check, diff, profile, tune_model
+    from graphtool.api.measuring import bench, bound, check, diff, profile, tune_model
     from graphtool.api.models import draw, evaluate, import_model, optimize, read, show, write
     from graphtool.api.viewing import view
     from graphtool.errors import (
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CompilerError", "Graph", "GraphtoolError", "InputError", "InternalError", "Model", "Module",
     "Plan", "Program", "Quantisation", "Recipe", "Tokenizer", "TypeMismatch", "UnsupportedError",
-    "UsageError", "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "generate",
-    "grad", "import_model", "jacobian", "jvp", "load", "load_plugin", "lower_model", "onnx_backend",
-    "optimize", "profile", "quantise", "read", "read_tokenizer", "show", "torch_backend",
-    "train_model", "train_tokenizer", "tune_model", "view", "vjp", "vmap", "write",
+    "UsageError", "bench", "bound", "build", "check", "diff", "draw", "emit_c", "evaluate",
+    "generate", "grad", "import_model", "jacobian", "jvp", "load", "load_plugin", "lower_model",
+    "onnx_backend", "optimize", "profile", "quantise", "read", "read_tokenizer", "show",
+    "torch_backend", "train_model", "train_tokenizer", "tune_model", "view", "vjp", "vmap", "write",
     "write_tokenizer"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "api.changing": ("grad", "jacobian", "jvp", "quantise", "vjp", "vmap"),
         "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
         "api.language": ("generate", "read_tokenizer", "train_tokenizer", "write_tokenizer"),
-        "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
+        "api.measuring": ("bench", "bound", "check", "diff", "profile", "tune_model"),
         "api.models": ("draw", "evaluate", "import_model", "optimize", "read", "show", "write"),
         "api.viewing": ("view",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",

@@ -113,6 +113,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "bench": lambda w: graphtool.bench(w["built"], seconds=0.01).timings[0].median_ms > 0,
     "build": lambda w: (w["built"] / "build.json").exists(),
+    "bound": lambda w: graphtool.bound(
+        w["module"], {"image": (0.0, 1.0)}, samples=1).held,
     "check": lambda w: graphtool.check(w["module"], w["built"]).ok and graphtool.check(
         SAMPLES / "digits.onnx", w["built"]).ok,
     "diff": lambda w: not graphtool.diff(

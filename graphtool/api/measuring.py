@@ -20,6 +20,8 @@ from graphtool.report.profile import profile as profile_build
 from graphtool.target import named
 from graphtool.tune import search
 from graphtool.verify import sides
+from graphtool.verify.bounding import BoundReport
+from graphtool.verify.bounding import bound as bounded
 from graphtool.verify.check import CheckReport
 from graphtool.verify.check import check as compare
 
@@ -57,6 +59,21 @@ def check(a: Module | Pathlike, b: Module | Pathlike, inputs: Mapping[str, Array
 
 def _side(x: Module | Pathlike, entry: str | None) -> sides.Side:
     return sides.of_module(x) if isinstance(x, Module) else sides.open_side(str(x), entry)
+
+
+@checked
+def bound(module: Module, ranges: Mapping[str, tuple[float, float]] | None = None,
+          inputs: Mapping[str, Array] | None = None, *, samples: int = 0, seed: int = 0,
+          sizes: Mapping[str, int] | None = None) -> BoundReport:
+    """How far each output may be from that of real arithmetic, for all inputs of these ranges.
+
+    An input is that in `inputs`, exactly, or any numbers of its range, by default from -1 to 1;
+    open dims have their `sizes`. `.outputs` has a row for each output: what it is between, and its
+    greatest error; `samples` runs are compared with that, and `.held` says whether no error was
+    larger. The bound holds for the evaluator and for builds with `precision="strict"`. Raises
+    UsageError GT3174 for a name or a range that is none, InputError GT0534, GT0535.
+    """
+    return bounded(module, ranges or {}, inputs or {}, samples, seed, sizes)
 
 
 @checked

@@ -61,14 +61,18 @@ def bound(module: Module, ranges: Mapping[str, tuple[float, float]], data: Mappi
     """The bounds of all outputs. Inputs are those in `data`, exactly, or any numbers of `ranges`,
     by default from −1 to 1; `samples` runs in float32 are compared with runs in float64.
 
-    Raises UsageError GT3174 for a name that no input has, InputError GT0534 for an op without a
-    bound, GT0535 for an input that is not of floats and not in `data`.
+    Raises UsageError GT3174 for a name that no input has, and for a range that is none; InputError
+    GT0534 for an op without a bound, GT0535 for an input that is not of floats and not in `data`.
     """
     names = value_names(module.graph)
     ports = {names[v]: v.type for v in module.graph.inputs}
     for name in (*ranges, *data):
         if name not in ports:
             raise UsageError("GT3174", f"there is no input {name!r}", hint=one_of(name, ports))
+    for name, (lo, hi) in ranges.items():
+        if not lo <= hi:
+            raise UsageError("GT3174", f"the range of {name} is from {lo} to {hi}",
+                             hint="the least number comes first")
     found = made_up_sizes(module, sizes)
     found |= {d.name: n for name, x in data.items() for d, n in _named(ports[name], x)}
     given, spans = {}, {}

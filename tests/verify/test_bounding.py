@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphtool
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import float32
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.verify.bounding import bound
@@ -92,3 +93,16 @@ def test_a_wrong_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_has_no_bound_is_named() -> None:
     with pytest.raises(InputError, match="GT0534"):
         bound(module(lambda x: o.select(o.lt(x, 0.0), x, 1.0), 2), {}, {})
+
+
+def test_the_function_of_the_api_is_the_verb() -> None:
+    m = module(mlp, 3)
+    wide, narrow = (graphtool.bound(m, {"x": (0.0, most)}, samples=3) for most in (2.0, 1.0))
+    assert wide.held and 0 < narrow.outputs[0].error < wide.outputs[0].error
+    assert wide.outputs == bound(m, {"x": (0.0, 2.0)}, {}, 3).outputs
+    exact = graphtool.bound(m, inputs={"x": np.ones((3, 12), np.float32)})
+    assert exact.outputs[0].error < narrow.outputs[0].error
+    for ranges in ({"z": (0.0, 1.0)}, {"x": (1.0, 0.0)}, {"x": (0.0, float("nan"))}):
+        with pytest.raises(UsageError) as error:
+            graphtool.bound(m, ranges)
+        assert error.value.code == "GT3174"
