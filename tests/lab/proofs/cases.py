@@ -20,7 +20,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph
 from graphtool.rewrite.engine import Rule, with_trait
 from graphtool.symbolic import symbol
-from tests.lab.proofs import integers
+from tests.lab.proofs import integers, numbers
 from tests.lab.proofs.patterns import (
     EVERY,
     FLOATS,
@@ -311,6 +311,16 @@ _GRAPHS: dict[str, Cases] = {
     "integer_linear": Cases(integers.int_layers, open=False),
     "integer_conv": Cases(integers.int_convs, open=False),
     "select_known": Cases(_selects),
+    "select_select": Cases(numbers.choices),
+    "cast_clamp": Cases(numbers.clamped, open=False),
+    "gt_max": Cases(numbers.above, open=False),
+    "add_add": Cases(lambda: numbers.chained(o.add, True), open=False),
+    "mul_mul": Cases(lambda: numbers.chained(o.mul, True), open=False),
+    "add_add_float": Cases(lambda: numbers.chained(o.add, False), open=False),
+    "mul_mul_float": Cases(lambda: numbers.chained(o.mul, False), open=False),
+    "max_max": Cases(lambda: numbers.extremes(o.max), open=False),
+    "min_min": Cases(lambda: numbers.extremes(o.min), open=False),
+    "gather_of_run": Cases(numbers.runs, open=False),
     "div_by_power_of_two": Cases(_powers, open=False),
 }
 
