@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,26 @@ def test_inputs_are_spread_over_their_type() -> None:
     assert -2 <= x.min() < -1.99 and 1.99 < x.max() < 2 and abs(x.mean()) < 0.1
     assert q.min() == -128 and q.max() == 127 and set(np.unique(made_up(64, 1, dtypes.bool_))) == {
         False, True}
+
+
+def misra(folder: Path, *files: str) -> set[str]:
+    """The rules of MISRA C:2012 of which cppcheck's addon finds a case."""
+    done = subprocess.run(
+        ["cppcheck", "--std=c99", "-DFLT_EVAL_METHOD=0", "-DNAN=0.0f", "-DINFINITY=1e30f",
+         "--enable=style", "--addon=misra", *files],
+        cwd=folder, capture_output=True, text=True, check=True, timeout=300)
+    assert all(f"Checking {file} ..." in done.stdout for file in files)
+    return set(re.findall(r"\[misra-c2012-([\d.]+)\]", done.stderr))
+
+
+@pytest.mark.skipif(shutil.which("cppcheck") is None, reason="cppcheck is not installed")
+def test_misra_finds_no_rule_outside_of_the_list(build: Path, tmp_path: Path) -> None:
+    listed = {d.rule for d in DEVIATIONS}
+    assert {"2.5", "12.1"} <= misra(build, "net.c", "net_kernels0.c", "net_load.c") <= listed
+    broken = shutil.copytree(build, tmp_path / "broken")
+    path = broken / "net_kernels0.c"
+    path.write_text(path.read_text().replace("float acc0 = 0.0f;", "float acc0 = (float)010;", 1))
+    assert misra(broken, path.name) - listed == {"7.1"}  # an octal number
 
 
 def test_the_deviations_are_in_the_build_and_in_the_documentation(build: Path) -> None:
