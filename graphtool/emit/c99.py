@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from graphtool.dtypes import float32, float64
 from graphtool.emit.functions import functions
 from graphtool.emit.language import C, Steps, Workers, register
+from graphtool.loops.forms import KernelFacts
+from graphtool.loops.ir import Apply, Expr
+from graphtool.loops.walk import each
 
 _SETTINGS = """\
 #include <float.h>
@@ -25,10 +29,21 @@ _SETTINGS = """\
 #error "gcc fuses multiplications and additions unless it compiles ISO C: add -std=c99"
 #endif"""
 
+
+def without_branch(e: Expr, around: KernelFacts) -> Expr | None:
+    """select(c, a, b) → choose(c, a, b) where numbers decide: a run then takes the same
+    instructions for all inputs."""
+    match e:
+        case Apply("select", (c, _, _)) if e.dtype in (float32, float64) and any(
+                x.dtype.is_float for x in each([c])):
+            return Apply("choose", e.args, e.dtype)
+    return None
+
+
 C99 = register(replace(
     C, name="c99", title="ISO C99 for one thread", plain=True, library={}, includes=(),
-    settings=lambda _: _SETTINGS.split("\n"), function="static void {name}({params})", forms=(),
-    rows={}, sums=0, called=None, workers=Workers(),
+    settings=lambda _: _SETTINGS.split("\n"), function="static void {name}({params})",
+    forms=(without_branch,), rows={}, sums=0, called=None, workers=Workers(),
     steps=Steps(header="", body="static void run_steps(const run_state *state)",
                 start="run_steps(&s);", step="{call};", unused="(void)s;")))
 

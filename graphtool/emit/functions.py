@@ -23,7 +23,8 @@ CALL = re.compile(r"\bgt_\w+(?=\()")
 # what the text may rely on; a compiler's own functions have their names of C99
 _GIVEN = {
     "GT_LANES": "1", "GT_IN_ORDER": "", "GT_INLINE": "static inline", "GT_STATIC": "static",
-    "GT_INFINITY": "INFINITY", "GT_NAN": "NAN", "GT_CONSTANT": "1", "__OPENCL_VERSION__": ""}
+    "GT_INFINITY": "INFINITY", "GT_NAN": "NAN", "GT_CONSTANT": "1",
+    "GT_PLAIN": "1", "__OPENCL_VERSION__": ""}
 _TOKEN = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"])*\"|[A-Za-z_]\w*"
                     r"|\.?\d(?:[eEpP][+-]|[\w.])*|\s+|##|.", re.S)
 _DEFINE = re.compile(r"#define (\w+)(\([\w, .]*\))?\s*(.*)", re.S)

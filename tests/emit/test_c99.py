@@ -132,6 +132,27 @@ def test_each_kind_of_nest(tmp_path: Path) -> None:
                                    err_msg=name, **tolerance)
 
 
+@needs_gcc
+def test_numbers_choose_without_a_branch(tmp_path: Path) -> None:
+    """The bits of all pairs of special numbers are those of the evaluator."""
+    def net(x: Any, y: Any) -> tuple[Any, ...]:
+        pool = o.max_pool(o.reshape(x, shape=(1, 1, 9, 9)), window=(3, 3))
+        return (o.max(x, y), o.min(x, y), o.relu(x), o.clamp(x, -1.0, 2.0), pool,
+                o.select(o.gt(x, y), x * 2.0, y))
+    pairs = [TensorType(dtypes.float32, (81,))] * 2
+    m = Module(trace(net, pairs, ["x", "y"]), tuple("abcdef"), {})
+    path = graphtool.build(m, tmp_path / "b", profile="safety", name="net")
+    text = "".join(p.read_text() for p in path.glob("net_*.[ch]"))
+    assert "gt_choose_f32" in text and "?" not in re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    specials = np.array([0.0, -0.0, 1.0, -1.5, 2.5, np.inf, -np.inf, np.nan, 1e-40], np.float32)
+    x, y = (a.ravel() for a in np.meshgrid(specials, specials))
+    got, want = runtime.load(path).run({"x": x, "y": y}), interp.run(m, {"x": x, "y": y})
+    for name in want:
+        np.testing.assert_array_equal(got[name], want[name], err_msg=name)
+        assert np.array_equal(np.signbit(got[name]) & ~np.isnan(got[name]),
+                              np.signbit(want[name]) & ~np.isnan(want[name])), name
+
+
 def test_what_the_profile_cannot_take(tmp_path: Path) -> None:
     x = TensorType(dtypes.float32, (symbol("N", 1, 9), 4))
     m = Module(trace(lambda x: (o.relu(x),), [x], ["x"]), ("y",), {"N": Symbol("N", 1, 9)})

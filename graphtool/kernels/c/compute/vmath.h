@@ -487,14 +487,22 @@ GT_INLINE float gt_rem_f32(float a, float b)
     return fmodf(a, b);
 }
 
+/* c ? a : b, and b if it is NaN. In plain C no branch depends on data: a run then takes the same
+   instructions for all inputs. */
+#ifdef GT_PLAIN
+#define GT_BEYOND(t, c, a, b) gt_choose_##t(c, gt_choose_##t(b != b, b, a), b)
+#else
+#define GT_BEYOND(t, c, a, b) (c) ? (b != b ? b : a) : b
+#endif
+
 #define GT_FLOATS(t, T, f)                                                                        \
     GT_INLINE T gt_sign_##t(T x) /* zeros and NaN as they are */                                  \
     {                                                                                             \
         return gt_choose_##t(fabs##f(x) > 0, copysign##f((T)1, x), x);                            \
     }                                                                                             \
     /* NaN wins on either side; against a literal this is one comparison */                       \
-    GT_INLINE T gt_max_##t(T a, T b) { return !(a <= b) ? (b != b ? b : a) : b; }                 \
-    GT_INLINE T gt_min_##t(T a, T b) { return !(a >= b) ? (b != b ? b : a) : b; }                 \
+    GT_INLINE T gt_max_##t(T a, T b) { return GT_BEYOND(t, !(a <= b), a, b); }                    \
+    GT_INLINE T gt_min_##t(T a, T b) { return GT_BEYOND(t, !(a >= b), a, b); }                    \
     /* gcc makes a square root of a vector's pow(a, 0.5), but the root of -infinity is NaN and   \
        that of -0 is -0, where C99 (F.10.4.4) says infinity and 0 */                              \
     GT_INLINE T gt_pow_##t(T a, T b)                                                              \
