@@ -24,12 +24,16 @@ from graphtool.ir.graph import (
     is_constant,
     names_of,
     producers,
+    readers_of,
     use_counts,
 )
 from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.run_sizes import size_in_result
 from graphtool.ir.trace import Builder
+from graphtool.kernels.record import has_kernels
+from graphtool.passes.reading import widens_integers
 from graphtool.symbolic import Poly, Symbol
+from graphtool.target import Target
 
 _MAX_BYTES = 1 << 20
 _MOVES = Movement.KEEPS | Movement.TAKES | Movement.REPEATS
@@ -39,22 +43,24 @@ _TABLE = 1 << 12
 _SHARED = 1 << 12
 
 
-def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
+def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES, target: Target | None = None) -> Graph:
     """The graph with every node evaluated whose operands are constant.
 
     `max_bytes` limits how much larger the constants may become by one node: the bytes of its
     results, minus those of the constants that only it reads, and of a constant that it only moves.
     Nodes that compute one weight from others count together. Packing weights for a kernel is folded
     at any size, and so is rounding them for that. A table keeps its narrow type if a run reads
-    single rows of it, because widening those rows at run time is little work.
+    single rows of it, because widening those rows at run time is little work. So do whole numbers
+    that a product multiplies, if the `target` has no kernel for it: a loop widens what it reads.
     """
     uses, drawn, whole = use_counts(graph), _drawn(graph), together(graph, max_bytes)
     packing = _packing(graph)
+    narrow = _multiplied(graph) if target and not has_kernels(target.language) else set()
     folded = False
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
         nonlocal folded
-        operands = _constants(node, inputs, builder)
+        operands = None if node in narrow else _constants(node, inputs, builder)
         if operands is None:
             return None
         freed = sum(builder.made_by[v].attrs["data"].nbytes
@@ -80,7 +86,7 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         return [builder.constant(r, name, of=of) for r, name in zip(results, names, strict=True)]
 
     new = rebuild(graph, visit)
-    return _with_sizes(prune(new) if folded else graph, max_bytes)
+    return _with_sizes(prune(new) if folded else graph, max_bytes, target)
 
 
 def _packing(graph: Graph) -> set[Node]:
@@ -90,6 +96,17 @@ def _packing(graph: Graph) -> set[Node]:
     read = {x for n in packs for x in n.inputs}
     return packs | {n for n in graph.nodes if Trait.CONVERTS in n.op.traits
                     and n.outputs[0] in read and n.outputs[0] not in others}
+
+
+def _multiplied(graph: Graph) -> set[Node]:
+    """The nodes that widen whole numbers for products, and for nothing else."""
+    readers = readers_of(graph)
+
+    def multiplies(node: Node) -> bool:
+        return Trait.CONTRACTION in node.op.traits or bool(
+            node.op.movement and all(map(multiplies, readers.get(node.outputs[0], ()))))
+    return {n for n in graph.nodes if widens_integers(n)
+            and all(map(multiplies, readers.get(n.outputs[0], ())))}
 
 
 def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:
@@ -182,7 +199,7 @@ def _timeless(node: Node) -> bool:
         _open(node.attrs) or any(isinstance(d, Poly) for v in node.outputs for d in v.type.shape))
 
 
-def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
+def _with_sizes(graph: Graph, max_bytes: int, target: Target | None) -> Graph:
     """The graph with numbers in place of sizes that are now known to be constant."""
     made_by, counts = producers(graph), dict[str, int]()
     for node in graph.nodes:
@@ -192,7 +209,7 @@ def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
             if is_constant(source) and (
                     _fits(n := int(source.attrs["data"].source), size)):
                 counts[size.name] = n
-    return fold(bind(graph, counts), max_bytes=max_bytes) if counts else graph
+    return fold(bind(graph, counts), max_bytes=max_bytes, target=target) if counts else graph
 
 
 def _fits(n: int, size: Symbol) -> bool:

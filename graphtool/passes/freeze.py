@@ -21,17 +21,19 @@ from graphtool.passes.fold import fold
 from graphtool.rewrite.engine import Array, apply_rules, array_of, is_number, producer, rule, stated
 from graphtool.rewrite.journal import Journal
 from graphtool.rewrite.patterns import bindings, pattern
+from graphtool.target import Target
 
 
-def freeze(graph: Graph, *, numerics: str = "reassociated",
+def freeze(graph: Graph, *, numerics: str = "reassociated", target: Target | None = None,
            journal: Journal | None = None, rules: Rules | None = None) -> Graph:
     """The graph with parameters as constants, and batch norm and scales multiplied into weights.
 
-    With `numerics=exact` no weight changes.
+    With `numerics=exact` no weight changes. `target` is that of `fold`.
     """
     may = permitted(rules, numerics, "freeze")
     if any(is_parameter(n) for n in graph.nodes):
-        graph = fold(rebuild(graph, _as_constant))  # a reshaped bias must be a constant too
+        # a reshaped bias must be a constant too
+        graph = fold(rebuild(graph, _as_constant), target=target)
     return apply_rules(graph, RULES, may, journal)
 
 

@@ -54,7 +54,7 @@ def writes_by_indices(node: Node) -> bool:
 def widens_integers(node: Node) -> bool:
     """Whether the node costs a loop next to nothing and would be stored in more bytes than what it
     reads: it widens whole numbers, or takes a zero point from them."""
-    x, *others = node.inputs
+    x, *others = node.inputs or (None,)
     if not isinstance(x, Value) or not node.outputs[0].type.dtype.is_integer:
         return False
     if Trait.CONVERTS in node.op.traits:

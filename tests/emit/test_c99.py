@@ -20,6 +20,7 @@ from graphtool.emit.typed import array
 from graphtool.errors import InputError, InternalError, UsageError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.loops import serial
 from graphtool.native import runtime
 from graphtool.symbolic import Symbol, symbol
 from tests.lower.test_control import collatz
@@ -130,6 +131,27 @@ def test_each_kind_of_nest(tmp_path: Path) -> None:
         tolerance = {"rtol": 2e-5, "atol": 1e-5} if y.dtype.kind == "f" else {}
         np.testing.assert_allclose(got[name].astype(np.float64), y.astype(np.float64),
                                    err_msg=name, **tolerance)
+
+
+@needs_gcc
+def test_weights_of_bytes_stay_bytes(tmp_path: Path) -> None:
+    """Also those of a product that stands alone, and transposed ones; the arena has no copy."""
+    def net(x: Any) -> tuple[Any, ...]:
+        def wide(*shape: int) -> Any:
+            w = RNG.integers(-128, 128, shape).astype(np.int8)
+            return o.cast(x.builder.constant(w), dtype=dtypes.int32)
+        y = o.conv(o.cast(x, dtype=dtypes.int32) - 3, wide(40, 3, 3, 3), padding=((1, 1), (1, 1)))
+        rows = o.reshape(o.reduce_sum(o.max(y, 0), axes=(2, 3)), shape=(2, 40))
+        return y, o.matmul(rows, wide(33, 40), transpose_b=True), o.matmul(rows, wide(40, 9))
+    m = Module(trace(net, [TensorType(dtypes.int8, (2, 3, 5, 5))], ["x"]), ("y", "z", "w"), {})
+    path = graphtool.build(m, tmp_path / "b", profile="safety", name="net", keep=True)
+    program, _ = serial.load(next(path.glob("stages/*.program.json")))
+    held = [(b.dtype, b.size) for b in program.buffers if b.space == "weight"]
+    assert sorted(held, key=lambda h: h[1]) == [
+        (dtypes.int8, 9 * 40), (dtypes.int8, 27 * 40), (dtypes.int8, 33 * 40)]
+    x = {"x": RNG.integers(-128, 128, (2, 3, 5, 5)).astype(np.int8)}
+    got, want = runtime.load(path).run(x), interp.run(m, x)
+    assert all(np.array_equal(got[k], want[k]) for k in want)
 
 
 @needs_gcc
