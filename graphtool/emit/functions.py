@@ -131,8 +131,9 @@ def _holds(word: str, rest: str, macros: Mapping[str, _Macro]) -> bool:
     """Whether a condition holds; a name that is not defined is 0."""
     if word != "if":
         return (rest in macros) == (word == "ifdef")
+    text = re.sub(r"'(.)'", lambda m: str(ord(m[1])), rest)
     text = re.sub(r"defined *(?:\((\w+)\)|(\w+))",
-                  lambda m: str(int((m[1] or m[2]) in macros)), rest)
+                  lambda m: str(int((m[1] or m[2]) in macros)), text)
     text = re.sub(r"[A-Za-z_]\w*", lambda m: "".join(macros[m[0]].body) if m[0] in macros else "0",
                   text)
     text = text.replace("||", " or ").replace("&&", " and ").replace("!=", "≠")
