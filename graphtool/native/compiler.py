@@ -204,11 +204,12 @@ def find(cc: str | None, target: Target, *, threads: bool = True, mpi: bool = Fa
         base, linked = (SMALL, ("-c",)) if target.freestanding else (BASE, ())
         if not system_of(command).pic:
             base = tuple(f for f in base if f != "-fPIC")
+        own = THREADS[1:] if system_of(command) is WINDOWS else THREADS  # no library has them
         plain = (APART,) if supports(command, "-Werror", *linked, APART) else ()
         flags = (*base, *plain, *spelled, *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
-                 *(THREADS if threads and not with_openmp and not target.alone
-                   and supports(command, *THREADS, *spelled) else ()),
+                 *(own if threads and not with_openmp and not target.alone
+                   and supports(command, *own, *spelled) else ()),
                  *(("-DGT_MPI",) if mpi else ()))
         machine = " ".join(sorted(cpu_flags())) if target.native else ""
         return Compiler(command, version, flags, with_openmp, machine)
