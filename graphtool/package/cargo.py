@@ -18,7 +18,6 @@ from graphtool.package.record import (
 )
 from graphtool.package.sources import sources
 from graphtool.package.words import identifiers, listed, plain
-from graphtool.target import TABLE
 
 _TOML = """\
 [package]
@@ -305,8 +304,7 @@ def _given(port: PortRow) -> str:
 def make(s: Subject) -> Files:
     """The files of the crate."""
     texts = sources(s)
-    machine = next(iter(TABLE[s.manifest.target].machines), "")
-    arch = {"armv7l": "arm"}.get(machine, machine)  # as Rust calls it
+    arch = {"armv7l": "arm"}.get(s.processor, s.processor)  # as Rust calls it
     flags = ", ".join(f'"{f}"' for f in s.machine)
     files = {"Cargo.toml": _TOML.format(name=s.name, version=s.three),
              "build.rs": _BUILD.format(name=s.name, arch=arch, flags=flags),

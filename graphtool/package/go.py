@@ -20,7 +20,7 @@ from graphtool.package.sources import sources
 from graphtool.package.words import camel, identifiers, listed, plain
 
 _TAKEN = ("close", "room", "new", "model")  # of the package, beside its functions
-_GOARCH = {"arm": "arm64", "x86": "amd64"}
+_GOARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64"}
 _MODULE = """\
 // Package {name} is a compiled model. {first} computes it.
 package {name}
@@ -176,11 +176,11 @@ def module(s: Subject) -> str:
     m, known = s.manifest, functions(s, _TAKEN)
     embedded = _BUILT_IN if s.weights is None else _EMBEDDED.format(
         file=s.weights.name, offset=m.weights_offset)
-    arch = _GOARCH.get(m.target[:3], "amd64")
+    arch = _GOARCH.get(s.processor)
     allowed = [flag for flag in s.machine if not flag.startswith("-mprefer-")]  # cgo refuses these
     return _MODULE.format(
         name=s.name, first=camel(known[0].word), embedded=embedded,
-        machine=f"#cgo {arch} CFLAGS: {' '.join(allowed)}\n" if allowed else "",
+        machine=f"#cgo {arch} CFLAGS: {' '.join(allowed)}\n" if arch and allowed else "",
         calls="".join(map(_call, known)), methods="".join(map(_method, known)))
 
 

@@ -6,6 +6,7 @@ kind. Equal builds give equal bytes: archives have no times.
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from graphtool.io.directory import replacing, write_files
 from graphtool.io.manifest import entry_base, entry_names, one_entry, read_manifest
 from graphtool.io.manifest_rows import EntryRow, Manifest, PortRow, ProgramRow
 from graphtool.package.words import RESERVED, camel, identifiers
+from graphtool.target import TABLE
 
 Files = Mapping[str, bytes]
 Archive = tuple[str, bytes]  # the name of the file, and what is in it
@@ -64,6 +66,15 @@ class Subject:
     def machine(self) -> tuple[str, ...]:
         """The compiler's flags that name the processor."""
         return tuple(f for f in self.manifest.flags if f.startswith("-m"))
+
+    @property
+    def processor(self) -> str:
+        """The processor that these flags are for, as Python calls it; "" where that is not known.
+        """
+        target = self.manifest.target
+        if target == "native":
+            return platform.machine().lower()
+        return next(iter(TABLE[target].machines), "") if target in TABLE else ""
 
     @property
     def headers(self) -> list[Path]:

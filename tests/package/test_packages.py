@@ -4,6 +4,7 @@ gives the numbers that the build gives."""
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import sys
 import tarfile
@@ -252,13 +253,21 @@ def test_what_cannot_be_packaged(form: str, options: dict[str, object], code: st
     assert found.value.code == code and not (tmp_path / "out").exists()
 
 
+HERE = {"x86_64": "x86_64 amd64", "aarch64": "aarch64 arm64"}
+
+
 @pytest.mark.parametrize(("target", "arch"), [
-    ("x86-64-v3", "x86_64"), ("aarch64-linux", "aarch64"), ("armv7-linux", "arm"), ("generic", "")])
-def test_flags_of_a_crate_are_for_its_machine(target: str, arch: str, sample: Sample) -> None:
-    manifest = replace(read_manifest(sample.build), target=target)
-    made = FORMS["cargo"].make(Subject(sample.build, manifest, "1.2"))
-    assert f'"CARGO_CFG_TARGET_ARCH").unwrap() == "{arch}" {{' in made["build.rs"].decode()
+    ("x86-64-v3", "x86_64 amd64"), ("aarch64-linux", "aarch64 arm64"), ("armv7-linux", "arm arm"),
+    ("generic", ""), ("one of a plug-in", ""), ("native", HERE.get(platform.machine(), ""))])
+def test_flags_are_for_the_machine_of_the_build(target: str, arch: str, sample: Sample) -> None:
+    manifest = replace(read_manifest(sample.build), target=target, flags=["-O3", "-mtune=x"])
+    subject = Subject(sample.build, manifest, "1.2")
+    rust, go_arch = arch.split() or ("", "")
+    made = FORMS["cargo"].make(subject)
+    assert f'"CARGO_CFG_TARGET_ARCH").unwrap() == "{rust}" {{' in made["build.rs"].decode()
     assert 'version = "1.2.0"' in made["Cargo.toml"].decode()
+    text = FORMS["go"].make(subject)[f"{subject.name}.go"].decode()
+    assert (f"#cgo {go_arch} CFLAGS: -mtune=x" in text) if go_arch else "-mtune=x" not in text
 
 
 def test_a_directory_of_others_stays(sample: Sample, tmp_path: Path) -> None:
