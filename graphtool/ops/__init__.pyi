@@ -546,9 +546,9 @@ class _conv_wide(Op):
         padding: tuple[tuple[int, int], tuple[int, int]] | None = ...,
         plan: Plan | None = ...,
     ) -> Any:
-        """2-d convolution of 16-bit floats, channels last, with the filters [KH·KW·C, O] as
-        `pack_units` lays them out; x includes its padding, but for `padding`; the sums are
-        float32"""
+        """2-d convolution of 16-bit floats, or of u8 and i8, channels last, with the filters
+        [KH·KW·C, O] as `pack_units` lays them out; x includes its padding, but for `padding`; the
+        sums are float32, or int32, which wrap around"""
 
 conv_wide: _conv_wide
 
@@ -916,7 +916,8 @@ gemm_parts_moving: _gemm_parts_moving
 
 class _gemm_wide(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b of 16-bit floats, with b as `pack_units` lays it out; the sums are float32"""
+        """a·b of 16-bit floats, or of u8 and i8, with b as `pack_units` lays it out; the sums are
+        float32, or int32, which wrap around"""
 
 gemm_wide: _gemm_wide
 
