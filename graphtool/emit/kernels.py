@@ -18,6 +18,7 @@ from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
 from graphtool.emit.numbers import given, passed
 from graphtool.emit.shares import has_phases, phased, pieces
+from graphtool.emit.staged_rows import write_strip
 from graphtool.emit.statements import Statements
 from graphtool.emit.teams import is_for_a_team, language_of_kernel
 from graphtool.emit.weights import ALIGN
@@ -279,7 +280,7 @@ class Kernels:
                 if stages is None:
                     statements.stmt(stmt)
                 else:
-                    statements.stages(stages, most, "count")
+                    write_strip(stages, most, "count", statements)
             body = text.text()
             for name in ["acc", "count", *(s.name for s in hook.indices), *names]:
                 if not re.search(rf"\b{name}\b", body):

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool import dtypes
-from graphtool.emit import kept_rows
+from graphtool.emit import kept_rows, staged_rows
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import (
     WIDEST,
     FilledLoop,
-    Staged,
     Stages,
     along_fields,
     converted,
@@ -27,7 +26,6 @@ from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
 from graphtool.loops.ir import (
     Accumulate,
-    Const,
     Expr,
     For,
     If,
@@ -146,7 +144,7 @@ class Statements:
             self.w.line(around[0])
         fields = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
         if strip := self.strip(s, share):
-            self.strips(*strip, share, lo, hi)
+            staged_rows.write(*strip, lo, hi, self)
         elif fields is None:
             self.iterations(s, share, lo, hi)
         else:
@@ -287,64 +285,18 @@ class Statements:
             return None
         return strips(s, {p.name: p.dtype for p in self.params.values()}, self.around)
 
-    def strips(self, first: Symbol, count: Symbol, stages: Stages, share: Share, lo: str,
-               hi: str) -> None:
-        """Write the strips of a loop from `lo` to `hi`."""
-        at, size = first.name, self.language.size
-        with self.w.block(f"for ({size} {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
-            self.w.line(f"const {size} {count.name} = gt_min_i64({WIDEST}, {hi} - {at});")
-            self.stages(stages, WIDEST, count.name)
-
     def within_strip(self, s: For, count: str) -> None:
         """Write a loop over one strip, of `count` iterations."""
         stages = converted(s, {p.name: p.dtype for p in self.params.values()}, self.around)
         if stages is None:
             self.stmt(s)
         else:
-            self.stages(stages, WIDEST, count)
-
-    def stages(self, stages: Stages, most: int, count: str) -> None:
-        """Write a staged loop between the conversions of its rows, of `most` elements at most."""
-        if line := self.conversion(stages, count):
-            self.w.line(line)
-            return
-        rows = [*stages.reads, *stages.writes]
-        for words in (dtypes.int32, dtypes.float32):
-            if named := [f"{r.name}[{most}]" for r in rows if r.words is words]:
-                self.w.line(f"{self.language.type(words)} {', '.join(named)};")
-        inner = self.on_rows([Param(r.name, r.words, False) for r in rows])
-        for r in stages.reads:
-            self.w.line(f"gt_row_of_{r.kind.short}({r.name}, {self.place(r)}, {count});")
-        for s in stages.body:
-            inner.stmt(s)
-        for r in stages.writes:
-            self.w.line(self.written(r, r.name, count))
+            staged_rows.write_strip(stages, WIDEST, count, self)
 
     def on_rows(self, rows: Sequence[Param]) -> Statements:
         """A printer for statements that one worker runs, and that use these rows as well."""
         params = {**self.params, **{p.name: p for p in rows}}
         return Statements(self.w, self.p, params, True, self.around, True)
-
-    def conversion(self, stages: Stages, count: str) -> str:
-        """The line for a loop that only rounds adjacent floats; "" for any other."""
-        match stages.reads, stages.writes, stages.body:
-            case [], [r], (For(it, _, _, (Store(_, _, Load(buffer, at, dtypes.float32)),)),) if (
-                    buffer in self.params and coefficient(at, it.name) == 1):
-                row = f"{buffer} + {self.p.index(substitute(at, {it.name: 0}), 12)}"
-                return self.written(r, row, count)
-        return ""
-
-    def written(self, r: Staged, row: str, count: str) -> str:
-        """The line that writes the words of a row to memory."""
-        args = [self.place(r), row, count]
-        if r.how == "round":
-            args.append(f"(int32_t){self.expr(r.zero)}" if not isinstance(r.zero, Const)
-                        else str(int(r.zero.value)))
-        return f"gt_row_{r.how}_{r.kind.short}({', '.join(args)});"
-
-    def place(self, r: Staged) -> str:
-        """Where the elements of a row are in memory."""
-        return f"{r.buffer} + {self.p.index(r.start, 13)}"
 
     def by_rows(self, s: For, fields: FilledLoop, share: Share, lo: str, hi: str) -> None:
         """Write the iterations in pieces; before each piece its rows are filled."""

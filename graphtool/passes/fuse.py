@@ -24,6 +24,7 @@ from graphtool.passes.reading import (
     trailing,
     transposes,
     widens_integers,
+    widens_operands,
     writes_by_indices,
 )
 
@@ -60,7 +61,8 @@ class Fuser:
             if node.op.lowering is Lowering.TEMPLATE:
                 self.template(node)
         for node in reversed(self.graph.nodes):
-            if node not in self.taken and (_roots_nest(node) or self.widens(node)):
+            if node not in self.taken and (
+                    _roots_nest(node) or widens_operands(node, self.made_by)):
                 self.nest(node)
         order = sorted(self.groups, key=lambda g: self.position[self.made_by[g.root]])
         return Graph(self.graph.inputs, self.graph.nodes, self.graph.outputs, tuple(order))
@@ -238,12 +240,6 @@ class Fuser:
             self.taken |= inside
             members = tuple(sorted(inside, key=self.position.__getitem__))
             self.groups.append(Group(root.outputs[0], members, "nest"))
-
-    def widens(self, node: Node) -> bool:
-        """Whether it is a product of whole numbers that it can widen itself."""
-        return Trait.CONTRACTION in node.op.traits and node.op.lower is not None and any(
-            widens_integers(self.made_by[x]) for x in node.inputs
-            if isinstance(x, Value) and x in self.made_by)
 
     def not_for_indices(self, root: Node) -> set[Node]:
         """The producers of a scatter's operands other than its indices, and of what it overwrites:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Node, Value
@@ -60,6 +62,12 @@ def widens_integers(node: Node) -> bool:
     if Trait.CONVERTS in node.op.traits:
         return x.type.dtype.is_integer and x.type.dtype.bytes < node.outputs[0].type.dtype.bytes
     return node.op is o.sub and not isinstance(others[0], Value)
+
+
+def widens_operands(node: Node, made_by: Mapping[Value, Node]) -> bool:
+    """Whether it is a product of whole numbers whose loops can widen them."""
+    return Trait.CONTRACTION in node.op.traits and node.op.lower is not None and any(
+        widens_integers(made_by[x]) for x in node.inputs if isinstance(x, Value) and x in made_by)
 
 
 def joins_columns(maker: Node, reader: Node) -> bool:
