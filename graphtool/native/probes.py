@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,9 @@ def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] =
             return True
         works = compiles(command, *flags)
         if works:
-            mark.write_bytes(b"")
-            cache.put(key, mark)
+            with suppress(OSError):  # of a full disk: it is asked again
+                mark.write_bytes(b"")
+                cache.put(key, mark)
         return works
 
 

@@ -84,17 +84,21 @@ def bound(module: Module, ranges: Mapping[str, tuple[float, float]], data: Mappi
         shape = tuple(substitute(d, found) for d in t.shape)
         given[name] = enclosed(data[name], data[name], 0.0) if name in data else Enclosure(
             np.full(shape, lo), np.full(shape, hi), np.zeros(shape))
-        spans[name] = (float(given[name].lo.min(initial=np.inf)),
-                       float(given[name].hi.max(initial=-np.inf)))
+        spans[name] = _span(given[name])
     bounds = error_bounds(module, given, found)
-    rows = [BoundRow(n, float(b.lo.min(initial=np.inf)), float(b.hi.max(initial=-np.inf)),
-                     float(b.err.max(initial=0.0))) for n, b in bounds.items()]
+    rows = [BoundRow(n, *_span(b), float(b.err.max(initial=0.0))) for n, b in bounds.items()]
     rng = np.random.default_rng(seed)
     for k in range(samples):
         inputs = {n: _drawn(rng, given[n], t.dtype.numpy, k) for n, t in ports.items()}
         _compare(module, inputs, bounds, {row.name: row for row in rows})
     numbers = {n: d for n, d in found.items() if isinstance(d, int)}
     return BoundReport(spans, numbers, samples, rows)
+
+
+def _span(x: Enclosure) -> tuple[float, float]:
+    """The least and the greatest number; +∞ and −∞ where there is none."""
+    return (float(x.lo.astype(float).min(initial=np.inf)),
+            float(x.hi.astype(float).max(initial=-np.inf)))
 
 
 def _named(t: Any, x: Array) -> list[tuple[Any, int]]:
