@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import graphtool
-from benchmarks import work
+from benchmarks import tiny_emx, work
 from benchmarks.models import tiny
 from graphtool import interp
 from graphtool.compile.build import emit
@@ -25,6 +25,7 @@ from graphtool.transforms.quantising import Quantisation
 Row = dict[str, Any]
 COLUMNS = ("network", "target", "arena", "RAM", "flash", "of it weights", "stack",
            "instructions", "a multiply-add", "bits")
+PEER = "cortex-m4"  # the target on which emx-onnx-cgen is measured too
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +41,7 @@ def main(options: argparse.Namespace) -> int:
     for name in options.networks.split(","):
         module, examples = quantised(name)
         for target in options.targets.split(","):
-            rows.append(row(name, module, examples, target))
-            print(line([rows[-1][c] for c in COLUMNS]), flush=True)
+            rows += of_target(name, module, examples, target)
     text = report(rows, options.command_line)
     work.results("tiny.md").write_text(text)
     print(f"\n{text}")
@@ -57,6 +57,19 @@ def quantised(name: str) -> tuple[Module, Any]:
     return graphtool.quantise(module, how, {key: examples.numpy()}), examples[:1].numpy()
 
 
+def of_target(name: str, module: Module, examples: Any, target: str) -> list[Row]:
+    """The rows of a target: ours, and on the Cortex-M4 the peer's if it is installed."""
+    rows = [row(name, module, examples, target)]
+    if target == PEER and tiny_emx.here(target):
+        x, want = exact(module, examples, target)
+        peer = tiny_emx.row(work.root() / "tiny" / f"{name}_emx", module, x, want, target)
+        each = peer["instructions"] / rows[0]["multiply-adds"]
+        rows.append({"network": name.upper(), **peer, "a multiply-add": f"{each:.2f}"})
+    for r in rows:
+        print(line([r[c] for c in COLUMNS]), flush=True)
+    return rows
+
+
 def row(name: str, module: Module, examples: Any, target: str) -> Row:
     """What the network takes on a target; instructions where a board can be emulated here."""
     how = Build(target=target)
@@ -65,7 +78,7 @@ def row(name: str, module: Module, examples: Any, target: str) -> Row:
     count, same = on_board(name, module, examples, target, how)
     return {"network": name.upper(), "target": target, "arena": report.arena, "RAM": report.ram,
             "flash": report.flash, "of it weights": report.weights, "stack": report.stack,
-            "instructions": count or "",
+            "instructions": count or "", "multiply-adds": report.operations / 2,
             "a multiply-add": f"{count / (report.operations / 2):.2f}" if count else "",
             "bits": {None: "", True: "equal", False: "differ"}[same]}
 
@@ -78,14 +91,20 @@ def on_board(name: str, module: Module, examples: Any, target: str, how: Build
     folder = work.root() / "tiny" / f"{name}_{target}"
     unit = unit_of(Source(module), how, name)
     emit(unit, folder, how)
-    (key,) = module.inputs
-    scale, zero = module.meta["grids"]["inputs"][key]
-    x = np.clip(np.rint(examples / scale) + zero, -128, 127).astype(np.int8)
+    x, want = exact(module, examples, target)
     (folder / "board.c").write_text(board.program(name, [x.tobytes()]))
     sources = sorted(p.name for p in folder.glob("*.c") if p.name != f"{name}_example.c")
     (got,), count = board.outputs(board.run(folder, sources, target), target)
+    return count, got == want
+
+
+def exact(module: Module, examples: Any, target: str) -> tuple[Any, bytes]:
+    """The examples in bytes, and the evaluator's output for them."""
+    (key,) = module.inputs
+    scale, zero = module.meta["grids"]["inputs"][key]
+    x = np.clip(np.rint(examples / scale) + zero, -128, 127).astype(np.int8)
     (want,) = interp.run(graphtool.optimize(module, target=target), {key: x}).values()
-    return count, got == want.tobytes()
+    return x, want.tobytes()
 
 
 def line(cells: list[Any]) -> str:
@@ -99,6 +118,7 @@ def report(rows: list[Row], command: str) -> str:
         f"{datetime.now(UTC):%Y-%m-%d}. Bytes are exact: of the C library and the compiler's "
         "runtime nothing is counted. RAM is the arena, input, output and static data. Instructions "
         "are counted by qemu (`-icount shift=0`), they are not cycles; `bits`: the output of the "
-        "board beside the evaluator's. gcc -O2; seeded weights. "
+        "board beside the evaluator's. gcc -O2; seeded weights. Rows of emx-onnx-cgen "
+        "are its C of the same networks: its arena is what malloc gives at the same time. "
         f"Command: `{command}`.", "", line(list(COLUMNS)), "|" + "---|" * 2 + "---:|" * 7 + "---|",
         *(line([r[c] for c in COLUMNS]) for r in rows), ""])

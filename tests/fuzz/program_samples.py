@@ -7,6 +7,7 @@ from functools import cache
 from graphtool import passes
 from graphtool.ir.serial import collect_all
 from graphtool.loops import serial
+from graphtool.loops.contract import CONTRACTS
 from graphtool.lower import lower
 from graphtool.target import named
 from tests.cases import CASES
@@ -25,9 +26,10 @@ def small() -> list[Sample]:
 
 
 def kernels() -> list[Sample]:
-    """A program of each kernel, but for those that want a library or several processes."""
+    """A program of each kernel in C, but for those that want a library or several processes."""
     return [Sample(f"{name}{i}", serial.dumps(sample(name, i)[1]), sample(name, i)[2], "x86-64")
             for name in SAMPLES if name not in ("blas", "collective")
+            and "c" in CONTRACTS[name].languages
             for i in range(len(SAMPLES[name]))]
 
 
