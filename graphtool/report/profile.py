@@ -158,7 +158,7 @@ def _compile(work: Path, m: Manifest) -> Compiler:
 
 
 def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
-    """The marks [runs, threads, steps, marks] in ns, of the threads that did any work."""
+    """The marks [runs, threads, steps, marks] in ns, of the threads that did any work in a run."""
     name, steps = model.manifest.name, len(model.manifest.steps)
     marks = np.zeros((model.threads, steps, MARKS), np.int64)
     model.run(arrays)
@@ -169,8 +169,10 @@ def _measure(model: Model, arrays: Mapping[str, Array], runs: int) -> Array:
         marks[:] = 0
         model.call()
         samples.append(marks.copy())
-    took_part = int((marks[:, :, ITERATIONS] != 0).any(axis=1).sum())
-    return np.stack(samples)[:, :max(1, took_part)]
+    together = np.stack(samples)
+    ran = (together[..., ITERATIONS] != 0).any(axis=(0, 2))
+    ran[0] |= not ran.any()
+    return together[:, ran]
 
 
 def _span(marks: Array) -> int:
