@@ -42,9 +42,10 @@ _ALONE = {ENTRIES: "build one model at a time"}
 _BUILT_IN = "its constants are always built in; optimise the model first"
 _LOWER = "give the option to `graphtool lower`, which makes the program"
 _ONE_FUNCTION = "it is for one function that infers; build the functions one by one"
-_UNMEASURED = dict.fromkeys((ENTRIES, TRAINING, LEVELS), "limits are for one function; `graphtool "
-                            "size` measures the graph of a step")
 ONE_LEVEL = "name one level, like --march x86-64-v3"
+_UNMEASURED = _ALONE | {
+    LEVELS: ONE_LEVEL, TRAINING: "limits are for one function; the header that `graphtool emit` "
+    "writes has the bytes of a trainer, as NAME_ARENA_BYTES and NAME_STATE_BYTES"}
 _STEP = "graphtool grad MODEL --loss … --optimizer adam makes one that trains"
 _TEXT = "give the entry point a name: decode=MODEL, or in Python {'decode': module}"
 
