@@ -37,6 +37,7 @@ from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
 from graphtool.symbolic.poly import from_terms, terms_of
 
 MOST = 1 << 31  # positions are int32
+POSITIONS = (dtypes.int32, dtypes.int64)
 PLAIN = (dtypes.float32, dtypes.int32, dtypes.float64, dtypes.int64)
 
 
@@ -86,7 +87,7 @@ def gathering(loop: For, params: Mapping[str, Param], sizes: Mapping[str, int]
     lets = {s.name: s for s in inner.body if isinstance(s, Let)}
     if "simd" not in inner.mode or inner.reduces or (bounds(inner.extent)[1] or WIDEST) < STRIP or (
             not all(isinstance(s, (Let, Store)) for s in inner.body)) or not any(
-            isinstance(s.value, Apply) and s.value.dtype is dtypes.int64 for s in lets.values()):
+            isinstance(s.value, Apply) and s.value.dtype in POSITIONS for s in lets.values()):
         return None
     return _Split(around, inner, params, sizes).parts()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from graphtool.dtypes import DType
 from graphtool.kernels import headers
 from graphtool.loops.ir import Template
-from graphtool.loops.program import Kernel, Program, every_step
+from graphtool.loops.program import Kernel, Program, Run, Times, counters, every_step
 from graphtool.loops.walk import polynomials, statements
 from graphtool.symbolic import bounds
 
@@ -39,7 +39,8 @@ def fits(program: Program) -> bool:
     held = [b.bytes_of(b.size) for b in program.buffers]
     return (not any(t.bits > 32 for t in types) and all(
         isinstance(n, int) and n < _MOST for n in (*held, program.arena))
-        and len(list(every_step(program.steps))) == len(program.steps))
+        and all(isinstance(s, Run) or (isinstance(s, Times) and isinstance(s.extent, int))
+                for s in every_step(program.steps)))
 
 
 def small_indices(program: Program, files: Mapping[str, str]) -> dict[str, str]:
@@ -49,5 +50,9 @@ def small_indices(program: Program, files: Mapping[str, str]) -> dict[str, str]:
     if not fits(program) or any(_OF_64.search(files[name]) for name in own):
         return dict(files)
     loops = [name for name in files if headers.is_kernel(name) and not _NUMBERS.search(files[name])]
-    return {name: _WIDE.sub("int32_t", text) if name in {*own, *loops} else text
-            for name, text in files.items()}
+    small = {name: _WIDE.sub("int32_t", text) if name in {*own, *loops} else text
+             for name, text in files.items()}
+    for counter in counters(program.steps):
+        main = f"{program.name}.c"
+        small[main] = small[main].replace(f"int64_t {counter.name} ", f"int32_t {counter.name} ")
+    return small

@@ -80,7 +80,10 @@ class Names:
     def index(self, value: PExpr, extent: Dim) -> Dim:
         """A symbol for an index read from data, clamped to [0, extent) so that it stays in its
         buffer."""
-        clamped = apply("max", apply("min", cast(value, dtypes.int64), index(extent - 1)), index(0))
+        most, least = index(extent - 1), index(0)
+        if value.dtype is dtypes.int32 and isinstance(extent, int) and extent <= 1 << 31:
+            most, least = Const(extent - 1, dtypes.int32), Const(0, dtypes.int32)
+        clamped = apply("max", apply("min", cast(value, most.dtype), most), least)
         if clamped not in self.symbols:
             sym = self.symbols[clamped] = iterator(self.new("at"), extent)
             self.indices[sym.name] = clamped
