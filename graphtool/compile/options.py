@@ -30,7 +30,7 @@ Precision = Literal["strict", "default", "high", "fast"]
 Kernels = Literal["generated", "blas", "auto"]
 WeightsIn = Literal["file", "embed", "c"]
 ThreadsBy = Literal["pool", "caller", "none"]
-Objective = Literal["usual", "size", "speed"]
+Objective = Literal["usual", "size", "ram", "speed"]
 Capture = Literal["export", "fx", "jax"]
 Profile = Literal["safety"]
 MODEL, PROGRAM, ENTRIES, TRAINING, LEVELS = "model", "program", "entries", "training", "levels"
@@ -130,7 +130,9 @@ class Choosing:
     objective: Objective = option(
         "usual", "--objective", words=partial(get_args, Objective),
         help="size: of two kernels the one with fewer bytes of weights and workspace; Winograd's "
-        "are left out. speed: the faster one. usual: size for a microcontroller, else speed.")
+        "are left out. ram: also, rows of the images are streamed through the first layers of a "
+        "network on bytes, which takes more time. speed: the faster one. usual: size for a "
+        "microcontroller, else speed.")
     proofs: Tier = option(
         "tested", "--proofs", words=lambda: ("proved", "bounded", "tested"),
         help="Use only rewrite rules and passes of this tier of proof or a better one: proved, "
@@ -238,7 +240,7 @@ class Build(LoweringOptions):
         None, "--max-ram", metavar="BYTES", refused=_UNMEASURED,
         help="The most bytes of the arena, the inputs, the outputs and static data together, as "
         "64K. If the kernels of the objective need more, those with fewer bytes are taken; if "
-        "these do too, there is no build.")
+        "these do too, rows are streamed, as with --objective ram; else there is no build.")
     max_flash: str | int | None = option(
         None, "--max-flash", metavar="BYTES", refused=_UNMEASURED, help="The most bytes of code, "
         "constants and weights, as 256K, in the same way.")

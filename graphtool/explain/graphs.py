@@ -139,8 +139,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "`--assume nothing` and `--precision strict` cannot take that back. Begin with the "
                "model."),
     "GT0637": ("unknown objective of a build",
-               "size: kernels of few bytes; speed: of little time; usual: size for a "
-               "microcontroller, else speed."),
+               "size: kernels of few bytes; ram: also rows that are streamed; speed: kernels of "
+               "little time; usual: size for a microcontroller, else speed."),
     "GT0534": ("an op without an error bound",
                "`graphtool bound` follows rounding through arithmetic, products, convolutions, "
                "reductions, softmax, norms and movement. A choice that depends on rounded numbers, "

@@ -121,18 +121,18 @@ def totals(program: Program) -> Totals:
     return Totals(
         len(called), len({s.kernel for s in called}),
         sum((moved(s, kernels[s.kernel], buffers, dims) * times
-             for s, times in _executions(program.steps, dims)), 0),
+             for s, times in executions(program.steps, dims)), 0),
         program.arena, _workspace(program))
 
 
-def _executions(steps: Iterable[Step], dims: frozenset[str], times: Dim = 1
+def executions(steps: Iterable[Step], dims: frozenset[str], times: Dim = 1
                 ) -> Iterator[tuple[Run, Dim]]:
     """Every run in program order, and how often it is executed."""
     for s in steps:
         if isinstance(s, Run):
             yield s, times
         known = isinstance(s, Times) and {x.name for x in symbols(s.extent)} <= dims
-        yield from _executions(inner_steps(s), dims,
+        yield from executions(inner_steps(s), dims,
                                times * s.extent if isinstance(s, Times) and known else times)
 
 

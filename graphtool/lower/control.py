@@ -12,7 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from graphtool import ops as o
-from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
+from graphtool.ir.facets import Movement
+from graphtool.ir.graph import (
+    Graph,
+    Node,
+    Operand,
+    TensorType,
+    Value,
+    joined_names,
+    producers,
+    readers_of,
+)
 from graphtool.loops.program import Branch, Repeat, Step, Times
 from graphtool.loops.pull import View, dense, iterator
 from graphtool.lower.views import Assignment, Copy, Edge, Storage, slice_view
@@ -130,11 +140,12 @@ class _Control:
     def iteration(self, body: Graph, held: Sequence[View], inputs: Sequence[View],
                   rows: Sequence[View | None]) -> tuple[Step, ...]:
         """One run of a body, and the copies of its results to the carried values' buffers."""
-        new = [None if v is x else self.fresh(v)
-               for v, x in zip(body.outputs[:len(held)], body.inputs, strict=False)]
+        moved = _moved_on(body)
+        new = [None if v is x else place if (x, v) in moved else self.fresh(v)
+               for v, x, place in zip(body.outputs, body.inputs, held, strict=False)]
         steps = list(self.region(body, inputs, [*new, *rows]))
         for source, target in zip(new, held, strict=True):
-            if source is not None:
+            if source not in (None, target):
                 steps += self.fill(source, target)
         return tuple(steps)
 
@@ -167,6 +178,22 @@ class _Control:
     def finish(self, late: Sequence[tuple[View, View]]) -> None:
         for source, target in late:
             self.steps += self.fill(source, target)
+
+
+def _moved_on(body: Graph) -> set[tuple[Operand, Value]]:
+    """Inputs of a body that are only read by what joins them with something, each with the parts
+    of the result: an input is copied before its part replaces it."""
+    readers, made = readers_of(body), producers(body)
+    fused = {n for g in body.groups for n in g.members}
+    out = set[tuple[Operand, Value]]()
+    for v in body.outputs:
+        part = made.get(v)
+        whole = made.get(part.inputs[0]) if part and isinstance(part.inputs[0], Value) else None
+        if part and whole and Movement.TAKES in part.op.movement and (
+                Movement.JOINS in whole.op.movement and fused.isdisjoint((part, whole))):
+            out |= {(x, v) for x in whole.inputs if isinstance(x, Value)
+                    and readers.get(x) == [whole]}
+    return out
 
 
 def _row(x: View, at: Dim) -> View:

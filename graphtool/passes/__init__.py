@@ -43,6 +43,7 @@ from graphtool.passes.remat import remat
 from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
+from graphtool.passes.stream import stream
 from graphtool.passes.tabulate import tabulate
 from graphtool.passes.unroll import unroll
 from graphtool.plugins import broke
@@ -136,6 +137,8 @@ PASSES: list[Pass] = [
          tier="proved", keeps_terms=True),
     Pass("dce", dce, "Nodes that only the replaced contractions read are dead now.",
          tier="proved", keeps_terms=True),
+    Pass("stream", stream, "It counts the bytes of the images that the chosen kernels read, and "
+         "its loop would hide the layers from the passes before."),
     Pass("tabulate", tabulate, "Earlier it would hide activations from the passes that look for "
          "them, and a table has no order of axes that layout could move."),
     Pass("fuse", fuse, "It describes the nodes as they are, so it comes last.",
@@ -157,6 +160,8 @@ ORDER: list[tuple[str, str, str]] = [
     ("layout", "select", "select chooses kernels for a given order of axes"),
     ("select", "fuse", "a group holds at most one kernel, so fuse must know the kernels"),
     ("layout", "tabulate", "layout cannot move an order of axes through a table"),
+    ("select", "stream", "the loop consists of the kernels that select chooses"),
+    ("stream", "fuse", "a change of the nodes drops the groups"),
     ("tabulate", "fuse", "a change of the nodes drops the groups"),
     ("simplify", "fuse", "a change of the nodes drops the groups"),
     ("fold", "fuse", "a change of the nodes drops the groups"),

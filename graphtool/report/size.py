@@ -20,7 +20,8 @@ from graphtool.compile.texts import precision
 from graphtool.compile.unit import LibraryUnit
 from graphtool.errors import UsageError
 from graphtool.loops.liveness import Life, covered, lifetimes, places_of_runs
-from graphtool.loops.program import SCRATCH, Buffer, Program, Run, runs
+from graphtool.loops.program import SCRATCH, Buffer, Program
+from graphtool.loops.totals import executions
 from graphtool.native.compiler import find
 from graphtool.native.footprint import Footprint, footprint
 from graphtool.report.table import Column, human
@@ -32,8 +33,8 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 class KernelSize(msgspec.Struct):
     """One call of a kernel: bytes of its code (null: in the code of its caller), which all its
-    calls share, of the weights that it reads, of the arena that is live while it runs, and its
-    operations."""
+    calls share, of the weights that it reads, of the arena that is live while it runs, and the
+    operations of all its iterations."""
 
     kernel: str
     what: str
@@ -119,8 +120,8 @@ def byte_count(option: str, given: str | int | None) -> int | None:
 
 
 def within(unit: LibraryUnit, how: Build) -> Build:
-    """The options with which the unit keeps --max-ram and --max-flash: as given, or with the
-    kernels of fewer bytes.
+    """The options with which the unit keeps --max-ram and --max-flash: as given, with the kernels
+    of fewer bytes, or with rows that are streamed through the first layers.
 
     Raises UsageError GT2109 where these need too much as well, with the nodes that need the most
     and what would help; else what `measured` raises.
@@ -129,11 +130,7 @@ def within(unit: LibraryUnit, how: Build) -> Build:
                           byte_count("--max-ram", how.max_ram))
     if limits == MemoryLimits():
         return how
-    chosen = [how]
-    if unit.kind == MODEL and how.objective != "size" and not (
-            how.objective == "usual" and unit.target.freestanding):
-        chosen.append(replace(how, objective="size"))
-    for one in chosen:
+    for one in _choices(unit, how, limits):
         report = measured(unit, one, {}, limits)
         if report.dims:
             raise UsageError("GT2109", f"{report.name} has open sizes, and --max-ram and "
@@ -150,6 +147,15 @@ def within(unit: LibraryUnit, how: Build) -> Build:
     raise UsageError("GT2109", f"{report.name} does not fit: {'; '.join(heads)}",
                      where="; ".join(line for line in more if not line.startswith("help: ")),
                      hint="; ".join(helps) or "a smaller model, or other limits")
+
+
+def _choices(unit: LibraryUnit, how: Build, limits: MemoryLimits) -> list[Build]:
+    """The options as given, then with kernels of fewer bytes, then with rows that are streamed."""
+    if unit.kind != MODEL or how.objective == "ram":
+        return [how]
+    small = how.objective == "size" or (how.objective == "usual" and unit.target.freestanding)
+    chosen = [how] if small else [how, replace(how, objective="size")]
+    return chosen if limits.ram is None else [*chosen, replace(how, objective="ram")]
 
 
 def measured(unit: LibraryUnit, how: Build, dims: Mapping[str, int], limits: MemoryLimits
@@ -209,7 +215,8 @@ class _Count:
 
     def __init__(self, program: Program, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
-        self.runs: list[Run] = list(runs(program.steps))
+        dims = frozenset(s.name for s in (*program.dims, *program.sizes))
+        self.runs = list(executions(program.steps, dims))
         self.places = places_of_runs(program.steps)
         self.buffers = {b.name: b for b in program.buffers}
         self.lives: dict[str, Life] = lifetimes(program.steps)
@@ -239,8 +246,8 @@ class _Count:
             sum(self.bytes(self.buffers[a]) for a in dict.fromkeys(run.args)
                 if self.buffers[a].space == "weight"),
             covered((self.of(b.offset), self.bytes(b)) for b in self.live(at)),
-            self.of(run.flops))
-            for run, at in zip(self.runs, self.places, strict=True)]
+            self.of(run.flops * times))
+            for (run, times), at in zip(self.runs, self.places, strict=True)]
 
     def held(self, row: int) -> list[Held]:
         """What the arena holds while the call of a row runs."""

@@ -12,7 +12,7 @@ from graphtool.assume.tiers import TIERS, Tier
 from graphtool.target import Target
 
 Activations = Literal["asked", "q8", "exact"]
-Objective = Literal["usual", "size", "speed"]
+Objective = Literal["usual", "size", "ram", "speed"]
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Rules:
     infinity to places where the model has none, or lose it; `normal` lets the CPU take subnormal
     numbers for 0 too. `activations` says in which products with packed weights the left operand is
     rounded to 8 bits: `asked` where the model says so, `q8` in all, `exact` in none.
-    `objective`: kernels of few bytes (size) or of little time (speed) are preferred; usual: size
-    on a target without an operating system, else speed. `proofs` is the least tier of the rules
-    and passes that may change the graph.
+    `objective`: kernels of few bytes (size) or of little time (speed) are preferred; ram: as size,
+    and rows are streamed; usual: size on a target without an operating system, else speed.
+    `proofs` is the least tier of the rules and passes that may change the graph.
     """
 
     precision: str = "default"
@@ -41,7 +41,8 @@ class Rules:
 
     def small(self, target: Target) -> bool:
         """Whether of two kernels the one with fewer bytes is taken."""
-        return self.objective == "size" or (self.objective == "usual" and target.freestanding)
+        return self.objective in ("size", "ram") or (
+            self.objective == "usual" and target.freestanding)
 
     @property
     def in_order(self) -> bool:
