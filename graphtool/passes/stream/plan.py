@@ -3,7 +3,7 @@ how many bytes are live in it and after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -40,11 +40,30 @@ def windowed(node: Node) -> bool:
     return node.attrs.keys() >= WINDOW and rows_of(node.outputs[0]) > 0
 
 
+def pooled(node: Node) -> bool:
+    """Whether the node pools one image, whose rows are not padded, all of them alike: what gives
+    positions in the whole image has no `axes`."""
+    a = node.attrs
+    one = len(node.inputs) == 1 and rows_of(node.outputs[0]) > 0
+    return one and Trait.WINDOWED in node.op.traits and node.op.axes is not None and (
+        a["window"][0] == a["window"][-1] == 1 and a.get("strides") is not None
+        and a.get("padding") is not None and not any(a["padding"][ROW])
+        and not a.get("base_dilation"))
+
+
+def _stored(v: Value, readers: Mapping[Value, list[Node]]) -> bool:
+    """Whether a window sees the image, so that it must be in memory."""
+    return any(windowed(r) or pooled(r) for r in readers.get(v, ()))
+
+
 def seen(node: Node) -> Seen:
     """The rows that a node of the loop sees of an image."""
+    a = node.attrs
+    if pooled(node):
+        apart = a["window_dilation"][ROW] if a.get("window_dilation") else 1
+        return Seen(a["strides"][ROW], 0, (a["window"][ROW] - 1) * apart + 1)
     if not windowed(node):
         return Seen()
-    a = node.attrs
     return Seen(a["strides"][0], a["padding"][0][0], (a["window"][0] - 1) * a["dilation"][0] + 1)
 
 
@@ -126,7 +145,7 @@ def plans(graph: Graph) -> Iterator[Plan]:
     for end in graph.nodes:
         last = end.inputs[0] if _summed(end) else end.outputs[0]
         if isinstance(last, Value) and last in images and (
-                _summed(end) or any(map(windowed, readers.get(last, ())))):
+                _summed(end) or _stored(last, readers)):
             plan = _planned(graph, end, last, nodes, whole)
             if plan is not None:
                 yield plan
@@ -143,8 +162,8 @@ def _by_rows(graph: Graph) -> tuple[list[Node], set[Operand], set[Operand]]:
         return not isinstance(x, Value) or is_constant(made.get(x))
 
     def by_rows(node: Node, of: list[Operand]) -> bool:
-        if windowed(node):
-            return of == [node.inputs[0]] and fixed(node.inputs[1])
+        if windowed(node) or pooled(node):
+            return of == [node.inputs[0]] and all(map(fixed, node.inputs[1:]))
         rows = rows_of(node.outputs[0])
         return rows > 0 and Trait.ELEMENTWISE in node.op.traits and all(
             rows_of(x) == rows if x in of else fixed(x) and _one_row(x) for x in node.inputs)
@@ -236,8 +255,7 @@ def _peak(graph: Graph, start: int) -> int:
     for i, node in enumerate(graph.nodes):
         v = node.outputs[0]
         last = max((at[r] for r in readers.get(v, ())), default=i)
-        if last >= start and not (node.op.movement or is_constant(node)) and any(
-                map(windowed, readers.get(v, ()))):
+        if last >= start and not (node.op.movement or is_constant(node)) and _stored(v, readers):
             change[max(i, start)] += _bytes(v)
             change[last] -= _bytes(v)
     return max(accumulate(change))
