@@ -98,6 +98,19 @@ def nested() -> Graph:
                  [f32(4), f32(5, 4), COUNT], ["h", "xs", "k"])
 
 
+def shifted() -> Graph:
+    """The last six numbers are carried, once where only the concat reads them, once where what
+    comes behind it reads them too, and once where all of it is arithmetic."""
+    def cell(g: Any, h: Any, k: Any, x: Any) -> Any:
+        a, b, c = (o.concat(v, x, axis=0) for v in (g, h, k))
+        y = o.reduce_sum(o.mul(a, b), axes=(0,))
+        return (a.take(0, 4, 10), b.take(0, 4, 10), o.neg(c).take(0, 4, 10),
+                o.add(h, y), o.exp(c))
+    body = trace(cell, [f32(6)] * 3 + [f32(4)])
+    return trace(lambda g, h, k, xs: o.scan(g, h, k, xs, body=body, carries=3, xs=1, length=5),
+                 [f32(6)] * 3 + [f32(5, 4)], ["g", "h", "k", "xs"])
+
+
 ZERO = np.zeros((), np.int64)
 CASES: dict[str, tuple[Graph, list[dict[str, Any]]]] = {
     "branch": (branch(), [{"p": np.asarray(p), "x": ROWS, "y": SQUARE} for p in (True, False)]),
@@ -107,6 +120,8 @@ CASES: dict[str, tuple[Graph, list[dict[str, Any]]]] = {
     "scan reversed": (recurrent(True), [{"h": ROWS[1], "xs": ROWS, "w": SQUARE}]),
     "scan of an open length": (recurrent(False, symbol_of(N)), [
         {"h": ROWS[1], "xs": ROWS[:k], "w": SQUARE} for k in (0, 1, 5)]),
+    "shifted": (shifted(), [{"g": ROWS.reshape(-1)[:6], "h": ROWS.reshape(-1)[3:9],
+                             "k": ROWS.reshape(-1)[9:15], "xs": ROWS}]),
     "nested": (nested(), [{"h": ROWS[0], "xs": ROWS, "k": ZERO}]),
 }
 
