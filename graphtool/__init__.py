@@ -19,7 +19,16 @@ if TYPE_CHECKING:
         write_tokenizer,
     )
     from graphtool.api.measuring import bench, bound, check, diff, profile, tune_model
-    from graphtool.api.models import draw, evaluate, import_model, optimize, read, show, write
+    from graphtool.api.models import (
+        draw,
+        evaluate,
+        export,
+        import_model,
+        optimize,
+        read,
+        show,
+        write,
+    )
     from graphtool.api.viewing import view
     from graphtool.errors import (
         CompilerError,
@@ -44,10 +53,10 @@ __all__ = [
     "CompilerError", "Graph", "GraphtoolError", "InputError", "InternalError", "Model", "Module",
     "Plan", "Program", "Quantisation", "Recipe", "Tokenizer", "TypeMismatch", "UnsupportedError",
     "UsageError", "bench", "bound", "build", "check", "diff", "draw", "emit_c", "evaluate",
-    "generate", "grad", "import_model", "jacobian", "jvp", "load", "load_plugin", "lower_model",
-    "onnx_backend", "optimize", "profile", "quantise", "read", "read_tokenizer", "show",
-    "torch_backend", "train_model", "train_tokenizer", "tune_model", "view", "vjp", "vmap", "write",
-    "write_tokenizer"]
+    "export", "generate", "grad", "import_model", "jacobian", "jvp", "load", "load_plugin",
+    "lower_model", "onnx_backend", "optimize", "profile", "quantise", "read", "read_tokenizer",
+    "show", "torch_backend", "train_model", "train_tokenizer", "tune_model", "view", "vjp", "vmap",
+    "write", "write_tokenizer"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
@@ -56,7 +65,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
         "api.language": ("generate", "read_tokenizer", "train_tokenizer", "write_tokenizer"),
         "api.measuring": ("bench", "bound", "check", "diff", "profile", "tune_model"),
-        "api.models": ("draw", "evaluate", "import_model", "optimize", "read", "show", "write"),
+        "api.models": ("draw", "evaluate", "export", "import_model", "optimize", "read", "show",
+                       "write"),
         "api.viewing": ("view",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),

@@ -57,6 +57,22 @@ def test_graphs_are_written_and_read(tmp_path: Path) -> None:
     assert np.array_equal(a, b)
 
 
+def exported(work: dict[str, Any]) -> bool:
+    """Both formats are read back as the same numbers; an ending of another format is refused."""
+    feed, same = {"image": work["image"]}, []
+    for name in ("again.onnx", "again.mlir"):
+        graphtool.export(work["module"], work["folder"] / name)
+        again = graphtool.import_model(work["folder"] / name)
+        numbers = graphtool.evaluate(again, dict(zip(again.inputs, feed.values(), strict=True)))
+        want = graphtool.evaluate(work["module"], feed)
+        same.append(np.allclose(*map(list, (numbers.values(), want.values())), atol=1e-5))
+    for function, name in ((graphtool.write, "m.onnx"), (graphtool.export, "m.graph.json")):
+        with pytest.raises(graphtool.UsageError) as refused:
+            function(work["module"], work["folder"] / "other" / name)
+        same.append(refused.value.code == "GT3172")
+    return all(same)
+
+
 def test_a_live_torch_module() -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Linear(3, 2).eval()
@@ -124,6 +140,7 @@ CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
         graphtool.optimize(w["module"]), name="digits")),
     "evaluate": lambda w: graphtool.evaluate(
         w["module"], {"image": w["image"]}, dtype="float64")["logits"].dtype == np.float64,
+    "export": exported,
     "grad": lambda w: "loss" in graphtool.grad(
         w["module"], graphtool.Recipe("cross_entropy")).output_names,
     "import_model": lambda w: len(w["module"].graph.nodes) > 0,

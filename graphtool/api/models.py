@@ -23,6 +23,7 @@ from graphtool.api.arguments import (
 )
 from graphtool.assume import Assumption
 from graphtool.assume.tiers import Tier
+from graphtool.compile.source import STABLEHLO
 from graphtool.dtypes import dtype as named_dtype
 from graphtool.errors import UsageError, one_of
 from graphtool.exporters import FORMATS
@@ -73,9 +74,34 @@ def read(path: Pathlike) -> Module:
 def write(module: Module, path: Pathlike) -> None:
     """Write a graph file (a listing where it ends in .gt), with its weights beside it.
 
-    Raises InputError GT0330 where that cannot be written.
+    Raises InputError GT0330 where that cannot be written, UsageError GT3172 for a path with the
+    ending of a format that `export` writes.
     """
+    if Path(path).suffix.lower() in (".onnx", *STABLEHLO):
+        raise UsageError("GT3172", f"write writes a graph, and {path} has the ending of another "
+                         "format", hint="graphtool.export writes ONNX and StableHLO")
     serial.save(module, Path(path))
+
+
+@checked
+def export(module: Module, path: Pathlike, *, external_data: bool = False) -> None:
+    """Write a module as an ONNX model; or where the path ends in .mlir or .stablehlo, as StableHLO.
+
+    `external_data` puts the weights of an ONNX model into PATH.data, as it is above 2 GB in any
+    case. Raises UnsupportedError GT1040 or GT1050 with a list of all that the format cannot
+    express, UsageError GT3172 for the ending of a graph file, InputError GT0330 where the file
+    cannot be written.
+    """
+    out = Path(path)
+    if out.suffix.lower() in (".json", ".gt"):
+        raise UsageError("GT3172", f"export writes ONNX or StableHLO, and {path} has the ending of "
+                         "another format", hint="graphtool.write writes a graph")
+    if out.suffix.lower() in STABLEHLO:
+        from graphtool.exporters.stablehlo import export_stablehlo
+        export_stablehlo(module, out)
+    else:
+        from graphtool.exporters.onnx import export_onnx
+        export_onnx(module, out, external=external_data)
 
 
 @checked

@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from graphtool.compile.source import STABLEHLO
 from graphtool.errors import InputError, UsageError
 
 EXPORT = "`graphtool export GRAPH -o {out}` writes it from a graph"
 FOREIGN = {  # endings that no graph, program or array has, by what writes such a file
-    (".onnx",): EXPORT, (".mlir", ".stablehlo"): EXPORT,
+    (".onnx", *STABLEHLO): EXPORT,
     (".npz", ".npy", ".csv"): "`graphtool eval` and `graphtool run` write their outputs as .npz",
     (".svg", ".dot", ".mmd"): "`graphtool draw IN -o {out}` draws a graph",
     (".png", ".jpg", ".pdf"): "`graphtool draw IN -o x.svg` draws a graph",
@@ -29,7 +30,7 @@ WRITES = {  # what verbs write, an ending for it, and the foreign endings that i
     "lower": ("a program", ".program.json", ()),
     **dict.fromkeys(("eval", "run"), ("the outputs", ".npz", (".npz",))),
     "view": ("a page", ".html", (".html",)),
-    "export": ("ONNX or StableHLO", ".onnx", (".onnx", ".mlir", ".stablehlo")),
+    "export": ("ONNX or StableHLO", ".onnx", (".onnx", *STABLEHLO)),
     "schema": ("a schema", ".schema.json", ()),
     "tokenizer train": ("a tokenizer", ".json", ()),
     "machine": ("a row of the table of machines", ".json", ()),

@@ -14,12 +14,12 @@ import typer
 
 from graphtool.cli import options, outputs, saving, sources, terminal, waiting
 from graphtool.compile.options import Choosing, Importing
+from graphtool.compile.source import STABLEHLO
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.ir.graph import Module
 
-_MLIR = (".mlir", ".stablehlo")
 _FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}
 
 
@@ -223,7 +223,7 @@ def export(graph: options.Graph, out: options.Out = None,
     An op that the format lacks is written as the ops that define it. Neither has conditions on
     sizes, such as H % 32 == 0: those of the graph are named, and left out."""
     if format is None:
-        format = "stablehlo" if out is not None and out.suffix.lower() in _MLIR else "onnx"
+        format = "stablehlo" if out is not None and out.suffix.lower() in STABLEHLO else "onnx"
     if format not in ("onnx", "stablehlo"):
         raise UsageError("GT3017", f"unknown format {format!r}",
                          hint="onnx or stablehlo; `graphtool draw` makes pictures")

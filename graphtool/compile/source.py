@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # H=32..1024 step 32, and W=H
 _RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*)(\s+step\s+(?P<step>\d+))?)?")
 _EQUAL = re.compile(r"(?P<name>[^=]+)=\s*(?P<size>[^=.]+)")
+STABLEHLO = (".mlir", ".stablehlo")  # endings of its texts
 AS_IS = Importing()
 """No option of an import is given."""
 
