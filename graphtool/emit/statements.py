@@ -26,6 +26,7 @@ from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
 from graphtool.loops.ir import (
     Accumulate,
+    Apply,
     Expr,
     For,
     If,
@@ -40,6 +41,15 @@ from graphtool.loops.program import Param
 from graphtool.symbolic import Dim, Symbol, coefficient, substitute, symbol_of
 
 _OPERATORS = {"add": "+", "mul": "*", "and": "&", "or": "|"}
+
+
+def _as_assigned(value: Expr) -> Expr:
+    """The value without a cast that an assignment makes too: that of an index that was clamped in
+    32 bits."""
+    match value:
+        case Apply("cast", (x,), dtypes.int64) if x.dtype is dtypes.int32:
+            return x
+    return value
 
 
 class Statements:
@@ -78,7 +88,7 @@ class Statements:
                 kind = self.language.type(value.dtype.computes)
                 if mutable:
                     self.zeros[name] = self.expr(value)
-                self.w.line(f"{const}{kind} {name} = {self.expr(value)};")
+                self.w.line(f"{const}{kind} {name} = {self.expr(_as_assigned(value))};")
             case Store(buffer, index, value):
                 value = in_forms(value, self.language.forms, self.around)
                 text = self.p.stored(value, self.params[buffer].dtype)

@@ -83,7 +83,8 @@ class Names:
         most, least = index(extent - 1), index(0)
         if value.dtype is dtypes.int32 and isinstance(extent, int) and extent <= 1 << 31:
             most, least = Const(extent - 1, dtypes.int32), Const(0, dtypes.int32)
-        clamped = apply("max", apply("min", cast(value, most.dtype), most), least)
+        near = apply("max", apply("min", cast(value, most.dtype), most), least)
+        clamped = cast(near, dtypes.int64)  # where it stands in an index, products are of 64 bits
         if clamped not in self.symbols:
             sym = self.symbols[clamped] = iterator(self.new("at"), extent)
             self.indices[sym.name] = clamped
