@@ -180,7 +180,8 @@ def test_what_was_measured_has_plots(gt: Cli, tmp_path: Path) -> None:
     """A trace has lanes, a log has curves; both as the verbs write them."""
     assert gt("build", DIGITS, "-o", tmp_path / "build").code == 0
     trace, log = tmp_path / "trace.json", tmp_path / "log.jsonl"
-    assert gt("profile", tmp_path / "build", "--runs", "2", "--trace", trace).code == 0
+    assert gt("profile", tmp_path / "build", "--runs", "2", "--threads", "1",
+              "--trace", trace).code == 0
     log.write_text('{"step": 0, "epoch": 0, "loss": 2.5, "lr": 0.1}\n')
     assert gt("view", trace, log, "-o", tmp_path / "x.html").code == 0
     text = (tmp_path / "x.html").read_text()
