@@ -65,14 +65,14 @@ def test_macos_exchanges_by_its_own_call(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(("system", "variables", "folder"), [
-    ("linux", {}, "/home/me/.cache"), ("linux", {"XDG_CACHE_HOME": "/x"}, "/x"),
-    ("darwin", {}, "/home/me/Library/Caches"),
-    ("win32", {"LOCALAPPDATA": "/local"}, "/local"), ("win32", {}, "/home/me/.cache")])
+    ("linux", {}, "/own/.cache"), ("linux", {"XDG_CACHE_HOME": "/x"}, "/x"),
+    ("darwin", {}, "/own/Library/Caches"),
+    ("win32", {"LOCALAPPDATA": "/local"}, "/local"), ("win32", {}, "/own/.cache")])
 def test_where_the_cache_is(system: str, variables: dict[str, str], folder: str,
                             monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/me", **variables}.items():
+    for name, value in {"HOME": "/own", **variables}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", system)
     assert host.cache_folder() == Path(folder)

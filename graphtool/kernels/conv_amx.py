@@ -120,9 +120,15 @@ def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, in
 
 def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
                gathered: bool, plan: Plan | None = None) -> Any:
-    whole = w.dtype is dtypes.int8
-    wide = dtypes.float64 if whole else dtypes.float32  # holds sums of bytes exactly
     plain = plain_filters(w, channels, x.shape[3], window, gathered)
+    return by_filters(x, plain, strides, dilation)
+
+
+def by_filters(x: Any, plain: Any, strides: Any, dilation: Any) -> Any:
+    """The convolution of x by filters [O, C, KH, KW], both of bytes or of 16-bit floats: its sums
+    are int32, which wrap around, or float32."""
+    whole = plain.dtype is dtypes.int8
+    wide = dtypes.float64 if whole else dtypes.float32  # holds sums of bytes exactly
     y = o.conv(o.cast(x, dtype=wide), o.cast(plain, dtype=wide), strides=strides,
                rhs_dilation=dilation, channels_last=True)
     return wrapped(y) if whole else y

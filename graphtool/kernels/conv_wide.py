@@ -12,17 +12,16 @@ from graphtool import ops as o
 from graphtool.kernels.choice import wide
 from graphtool.kernels.choice.contractions import conv_cost
 from graphtool.kernels.choice.device import Cost
-from graphtool.kernels.choice.operands import widened
 from graphtool.kernels import conv_int
-from graphtool.kernels.conv_amx import HALF, operands
+from graphtool.kernels.conv_amx import HALF, by_filters, operands
 from graphtool.kernels.conv_direct import bf16_cost, bf16_error
 from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, UNPADDED, WINDOW, image, image_area, over_pixels, padded,
     padded_space, seen_unpadded, unpadded, window)
 from graphtool.kernels.kit import (
     Alternative, Area, Chosen, Contract, Conv, DType, Dim, Form, Instance, Lowered, Numbers, Plan,
-    Record, Rows, Rules, Target, TensorType, Use, elements, exact, half_macros, if_zeros, narrowed,
-    need, product, register, sizes, target_op, wrapped)
+    Record, Rows, Rules, Target, TensorType, Use, elements, half_macros, if_zeros, narrowed,
+    need, product, register, sizes, target_op)
 from graphtool.kernels.packing import blocks
 
 MACROS = (
@@ -86,13 +85,10 @@ def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, in
 
 def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
                padding: Padding = None, plan: Plan | None = None) -> Any:
-    c, whole = x.shape[3], w.dtype is dtypes.int8
-    wider = exact if whole else widened
-    flat = wider(blocks.plain(w, channels, product(window) * c, blocks.UNITS))
+    c = x.shape[3]
+    flat = blocks.plain(w, channels, product(window) * c, blocks.UNITS)
     filters = o.transpose(o.reshape(flat, shape=(*window, c, channels)), perm=(3, 2, 0, 1))
-    y = o.conv(padded(wider(x), padding), filters, strides=strides, rhs_dilation=dilation,
-               channels_last=True)
-    return wrapped(y) if whole else y
+    return by_filters(padded(x, padding), filters, strides, dilation)
 
 
 OP = target_op("conv_wide", _infer, _decompose, CONV_WIDE,

@@ -13,7 +13,6 @@ from graphtool.kernels import gemm_amx
 from graphtool.kernels.choice import wide
 from graphtool.kernels.choice.contractions import integers
 from graphtool.kernels.choice.device import Cost
-from graphtool.kernels.conv_amx import operands
 from graphtool.kernels.conv_wide import convolved
 from graphtool.kernels.gemm import bf16_cost, plain
 from graphtool.kernels.kit import (
@@ -33,11 +32,7 @@ def meaning(t: Instance) -> None:
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
-    batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
-    left, right = operands(t)
-    yield Rows((batch, m, n))
-    yield Area("A", (m, k), (lda, 1), (batch,), left)
-    yield Area("B", wide.panels(n, k, right), None, (batch,), right, True)
+    return gemm_amx.touched(t, wide.panels)
 
 
 def teams(macros: Mapping[str, Any], _: int) -> Dim:
