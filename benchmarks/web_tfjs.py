@@ -40,7 +40,7 @@ class Rebuilt:
         a = {x.name: helper.get_attribute_value(x) for x in n.attribute}
         reads = [self.same.get(v, v) for v in n.input if v not in self.known]
         step: dict[str, Any] = {"inputs": reads, "output": n.output[0]}
-        if n.op_type in WEIGHED:
+        if n.op_type in WEIGHED and self.has_counterpart(n, a):
             step |= self.weighed(n, a)
         elif n.op_type in PLAIN:
             step |= {"op": PLAIN[n.op_type], "keep": bool(a.get("keepdims", 1))}
@@ -48,6 +48,16 @@ class Rebuilt:
             return False
         self.steps.append(step)
         return True
+
+    def has_counterpart(self, n: onnx.NodeProto, a: Mapping[str, Any]) -> bool:
+        """Whether the weights are known, and a convolution is one of images, plain or depthwise,
+        in which nothing is dilated."""
+        if any(v not in self.known for v in n.input[1:]):
+            return False
+        shape, group = self.known[n.input[1]].shape, a.get("group", 1)
+        return n.op_type != "Conv" or (
+            len(shape) == 4 and (group == 1 or shape[:2] == (group, 1))
+            and set(a.get("dilations", [1])) == {1})
 
     def weighed(self, n: onnx.NodeProto, a: Mapping[str, Any]) -> dict[str, Any]:
         """A convolution or a product, with what follows it."""
@@ -69,10 +79,10 @@ class Rebuilt:
         after = self.readers.get(value, [])
         word = "linear"
         if len(after) == 1 and after[0].op_type in ("Relu", "Clip"):
-            top = [self.known[v].item() for v in after[0].input[1:]]
-            assert top in ([], [0, 6]), f"a clip to {top}"
-            word = "relu6" if top else "relu"
-            self.same[after[0].output[0]] = value
+            ends = [self.known[v].item() for v in after[0].input[1:]]
+            if ends in ([], [0, 6]):  # another clip has no counterpart
+                word = "relu6" if ends else "relu"
+                self.same[after[0].output[0]] = value
         return word
 
     def weight(self, w: Array) -> dict[str, Any]:

@@ -6,10 +6,13 @@ import math
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from benchmarks import (
     browser,
@@ -25,6 +28,7 @@ from benchmarks import (
     single,
     stats,
     tables,
+    web_tfjs,
     work,
     zoo,
 )
@@ -341,3 +345,23 @@ def test_operators_have_names_of_their_own_and_onnx_models() -> None:
     rows = operators.operators()
     assert len({o.name for o in rows}) == len(rows) > 110
     assert all(ops.onnx_model(o) for o in rows if o.op)
+
+
+@pytest.mark.parametrize(("shape", "filters", "attributes", "known"), [
+    ((1, 4, 8, 8), (4, 1, 3, 3), {"group": 4}, True), ((1, 4, 8, 8), (6, 4, 3, 3), {}, True),
+    ((1, 4, 8, 8), (4, 2, 3, 3), {"group": 2}, False), ((1, 4, 8), (6, 4, 3), {}, False),
+    ((1, 4, 8, 8), (6, 4, 3, 3), {"dilations": [2, 2]}, False)])
+def test_a_network_is_rebuilt_or_left_out(shape: tuple[int, ...], filters: tuple[int, ...],
+                                          attributes: dict[str, Any], known: bool,
+                                          tmp_path: Path) -> None:
+    rank = len(shape) - 2
+    node = helper.make_node("Conv", ["x", "w"], ["y"], **{
+        "group": 1, "pads": [1] * 2 * rank, "strides": [1] * rank, **attributes})
+    floats = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", floats, shape)],
+        [helper.make_tensor_value_info("y", floats, None)],
+        [numpy_helper.from_array(np.ones(filters, np.float32), "w")])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    made = web_tfjs.rebuilt(tmp_path / "m.onnx", {"x": np.ones(shape, np.float32)})
+    assert (made is not None) == known
