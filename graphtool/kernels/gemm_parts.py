@@ -24,7 +24,7 @@ from graphtool.kernels.kit import (
     Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lowered, Macro, MacroValue, Numbers,
     Parameter, Plan, Product, Record, Rows, Rules, Target, TensorType, Use, best_split, blocks,
     broadcast_shapes, by_rows, ceil, ceildiv, fetched, longest, mark, need, never, overlapped,
-    products, register, rounding, rows_by_columns, target_op)
+    product_cost, products, register, rounding, rows_by_columns, target_op, widths)
 from graphtool.kernels.packing import parts
 
 MACROS = (Macro("PARTS", "literal", "parts of a number"), *BLOCKS,
@@ -34,6 +34,7 @@ MOVING_DEEP = 512  # the same, if a panel is split too
 NEAR = 1024  # KB of split rows that stay in the second-level cache, and of sums that are set aside
 FEWEST = 32  # rows below which multiply-adds are faster, as the C knows too
 ENOUGH = 80  # rows from which on kept weights are worth half as many bytes again; 64 take as long
+PAYS = 0.95  # part of the time of multiply-adds that tiles must take, where runs choose
 FEW = 4  # blocks that go through panels together, where all of these stay near
 SPLIT, SPLIT_ACROSS = 0.5, 1.0  # cycles to split a number, in rows or across them
 FINISH = 300  # cycles to finish the sums of a block and a part of the depth
@@ -90,7 +91,8 @@ def lower_moving(use: Use) -> Lowered:
     lines, unit = lines_of(use), partial(lower, use)
     if isinstance(lines.count, int):
         return unit()
-    return by_rows(lines.count, ENOUGH, partial(in_tiles, use, lines, GEMM.values(None)), unit)
+    floats = partial(in_tiles, use, lines, GEMM.values(None))
+    return by_rows(lines.count, use.plan["few"], floats, unit)
 
 
 def lower(use: Use) -> Lowered:
@@ -119,7 +121,9 @@ PARAMETERS = (
     Parameter("near", "KB of split rows that go through all panels together", NEAR, least=1),
     Parameter("parts", "parts of a number: three hold all of its digits", 3, least=2, most=3))
 GEMM_PARTS = Form("gemm_parts", PARAMETERS, rate="tile_bf16")
-GEMM_PARTS_MOVING = Form("gemm_parts_moving", PARAMETERS, rate="tile_bf16")
+GEMM_PARTS_MOVING = Form("gemm_parts_moving", (
+    *PARAMETERS, Parameter("few", "of an open number, fewer rows than these are floats", ENOUGH)),
+    rate="tile_bf16")
 
 
 def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
@@ -162,8 +166,24 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
 def moving_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit, for a right-hand side that is made at run
     time, or an open number of rows."""
-    fits = not (s.constant and s.fixed) and _fits(s, target)
-    return [_plan(GEMM_PARTS_MOVING, s, target, rules, deep=MOVING_DEEP)] if fits else []
+    if (s.constant and s.fixed) or not _fits(s, target):
+        return []
+    p = _plan(GEMM_PARTS_MOVING, s, target, rules, deep=MOVING_DEEP)
+    few = ENOUGH if s.fixed else _few(s, p, target)
+    if few == ENOUGH:
+        return [p]
+    return [GEMM_PARTS_MOVING.plan(**dict(p.parameters), few=few)] if few <= s.m else []
+
+
+def _few(s: Product, p: Plan, t: Target) -> int:
+    """The number of rows from which on splitting the panels in each run pays for a thread."""
+    few, t = ENOUGH, replace(t, threads=1)
+    while few <= s.m:
+        m = replace(s, m=few)
+        if moving_cost(m, p, t) < PAYS * product_cost(m, GEMM.plan(nv=widths(s.n, t)[0]), t):
+            break
+        few = few * 5 // 4
+    return few
 
 
 def _fits(s: Product, target: Target) -> bool:

@@ -17,12 +17,12 @@ from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.plan import chosen_plan
 from graphtool.ir.trace import trace
-from graphtool.kernels.choice.choose import choose
+from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import Conv, Product
 from graphtool.kernels.conv_parts import CONV_PARTS
 from graphtool.kernels.gemm import GEMM
-from graphtool.kernels.gemm_parts import GEMM_PARTS, GEMM_PARTS_MOVING
+from graphtool.kernels.gemm_parts import ENOUGH, GEMM_PARTS, GEMM_PARTS_MOVING
 from graphtool.symbolic import Symbol, symbol_of
 from graphtool.target import named
 from tests.lower.test_amx import COPIED, TARGETS, Array
@@ -236,3 +236,12 @@ def test_what_is_chosen(site: Product | Conv, precision: str, kind: str) -> None
         assert "parts" not in str(chosen_plan(choose(site, named(other, 1), rules_of(precision))))
     unsure = choose(site, named("amx", 1), rules_of(precision, assume="nothing"))
     assert str(chosen_plan(unsure)) == str(chosen_plan(made))
+
+
+def test_the_unit_takes_an_open_number_of_rows_where_splitting_weights_pays() -> None:
+    """A run splits the weights again, which is much of the work where there are few columns."""
+    target, rules = named("amx", 2), rules_of("default")
+    wide, narrow = ([p for p in plans(Product(1, 4096, n, k, fixed=False), target, rules)
+                     if p.kind == "gemm_parts_moving"] for n, k in ((768, 256), (64, 367)))
+    assert [p.get("few", ENOUGH) for p in wide] == [ENOUGH]
+    assert [p.get("few", ENOUGH) > 2 * ENOUGH for p in narrow] == [True]
