@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,11 +14,11 @@ from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.images import HOOK, OUTPUT, STRIDES, image, over_pixels
 from graphtool.kernels.kit import (
     HALF, TILE, Alternative, Area, Assumption, Chosen, Contract, Conv, Dim, Form, Instance,
-    Lowered, Macro, MacroValue, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules, Target,
-    TensorType, Use, all_bfloat16, block_cycles, ceil, ceildiv, elements, exact, fetched,
-    half_macros, images, literals, longest, mark, need, number, overlapped, panel_bytes,
-    panel_vectors, product, register, rounding, sizes, summed, sums, target_op, tile_rows,
-    vectors_of, wrapped)
+    Lowered, Macro, Macros, MacroValue, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules,
+    Target, TensorType, Use, View, all_bfloat16, block_cycles, by_rows, ceil, ceildiv, elements,
+    exact, fetched, half_macros, images, literals, longest, mark, need, number, overlapped,
+    panel_bytes, panel_vectors, product, register, rounding, sizes, summed, sums, target_op,
+    tile_rows, vectors_of, wrapped)
 from graphtool.kernels.packing.transformed import FRACTIONS, G, plain, transformed
 
 WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
@@ -97,54 +98,69 @@ def lower(use: Use, whole: bool = False) -> Lowered:
     x, w, a = use.view(0), use.view(1), use.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
-    channels, c, kind = a["channels"], x.shape[3], half_macros(x.dtype)
+    channels, kind = a["channels"], half_macros(x.dtype)
     if whole:
         nr, kind = nr // 2, {"INTEGERS": 1 if x.dtype is dtypes.uint8 else 2}
-    nv = panel_vectors(use.target, nr)
-    group, groups = use.plan["group"], a.get("groups", 1)
-    shared = use.plan["shared"]
-    work = workspace(use, points, depth * groups, channels, nr)
+    work = workspace(use, points, depth * a.get("groups", 1), channels, nr)
+    many = partial(_by_tiles, use, w, a["tile"], nr, kind, work)
+    if len(use.node.inputs) == 2:
+        return many()
+    few = partial(_by_tiles, use, use.view(2), SMALL, nr, kind, work)
+    return by_rows(product(use.out.type.shape[:-1]), use.plan["few"], few, many)
+
+
+def _by_tiles(use: Use, w: View, tile: int, nr: int, kind: Macros, work: tuple[str, Dim]
+              ) -> Lowered:
+    """The template, with tiles of this size and filters that are transformed for it."""
+    x, channels = use.view(0), use.node.attrs["channels"]
+    nv, c, groups = panel_vectors(use.target, nr), x.shape[3], use.node.attrs.get("groups", 1)
+    group, shared = use.plan["group"], use.plan["shared"]
     macros: dict[str, MacroValue] = {
-        **kind, "TILE": a["tile"], "MR": tile_rows(use.target, nv, group), "NV": nv,
+        **kind, "TILE": tile, "MR": tile_rows(use.target, nv, group), "NV": nv,
         "GROUP": group, **image(use), "C": c, "O": channels,
         **({"GROUPS": groups} if groups > 1 else {}), **({"SHARED": True} if shared else {})}
     flops = product(use.out.type.shape) * 9 * c // groups * 2
-    return over_pixels(use, "winograd", macros, flops, WORK=work)
+    return over_pixels(use, "winograd", macros, flops, W=(w.buffer, w.offset), WORK=work)
 
 
 # ---- the ops -----------------------------------------------------------------------------------
 
-WINOGRAD = Form("winograd", (
-    TILE_SIZE, GROUP, Parameter("shared", "1: threads share all tiles, and split the weights", 0,
-                              most=1)))
-WINOGRAD_INT = Form("winograd_int", WINOGRAD.parameters, "int8")
+PARAMETERS = (TILE_SIZE, GROUP, Parameter(
+    "shared", "1: threads share all tiles, and split the weights", 0, most=1))
+WINOGRAD = Form("winograd", (*PARAMETERS, Parameter(
+    "few", "fewer outputs than these are computed in tiles of 2, 0: none", 0)))
+WINOGRAD_INT = Form("winograd_int", PARAMETERS, "int8")
 
 
-def _infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
-           plan: Plan | None = None, groups: int = 1) -> TensorType:
+def _infer(x: TensorType, w: TensorType, small: TensorType | None = None, *, channels: int,
+           tile: int, plan: Plan | None = None, groups: int = 1) -> TensorType:
     need(x.rank == 4 and w.rank == 4 and x.shape[3] == w.shape[2] * groups
          and (groups == 1 or channels % (groups * w.shape[3]) == 0), f"{x} and {w} are not "
                                                                      f"operands of this Winograd "
                                                                      f"convolution")
     need(same_tile(plan, tile), f"tiles of {tile}, and {plan} is planned")
+    need(small is None or small.shape == ((SMALL + 2) ** 2, *w.shape[1:]),
+         f"{small} are not the filters of {w} for tiles of {SMALL}")
     return TensorType(sums(x.dtype), (x.shape[0], x.shape[1] - 2, x.shape[2] - 2, channels))
 
 
-def _decompose(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = None,
-               groups: int = 1) -> Any:
+def _decompose(x: Any, w: Any, _: Any = None, *, channels: int, tile: int,
+               plan: Plan | None = None, groups: int = 1) -> Any:
     x, w = summed(x, w)
     g = plain(o.cast(w, dtype=dtypes.float64), G[tile], channels, x.shape[3] // groups)
     return o.conv(x, o.cast(g, dtype=x.dtype), channels_last=True, groups=groups)
 
 
-def _flops(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
+def _flops(y: TensorType, _x: TensorType, w: TensorType, *_: TensorType, tile: int,
+           **__: Any) -> Dim:
     """(t+2)² products of all channels for t² outputs; the transforms are not counted."""
     return 2 * elements(y) * w.shape[2] * (tile + 2) ** 2 // tile**2
 
 
 OP = target_op("winograd", _infer, _decompose, WINOGRAD, _flops,
                "3×3 convolution of stride 1, channels last, by Winograd's algorithm F(t×t, 3×3) "
-               "with t = `tile` (Lavin and Gray, arXiv:1509.09308)")
+               "with t = `tile` (Lavin and Gray, arXiv:1509.09308). A third operand holds the "
+               "filters for tiles of 2 too, by which a run computes few outputs")
 
 
 def _infer_int(x: TensorType, w: TensorType, *, channels: int, tile: int,
@@ -172,6 +188,8 @@ OP_INT = target_op("winograd_int", _infer_int, _decompose_int, WINOGRAD_INT, _fl
 
 # from this number of input and of output channels on, the transforms are worth their time
 LEAST = 16
+SMALL = 2  # outputs along an axis of the tiles for few outputs
+MOST_FEW = 4  # tiles of 4 along an axis, beyond which outputs are never few
 # vector operations to transform one tile of a vector of channels: loads, sums, stores
 _INPUT = {2: 32, 4: 110}
 _OUTPUT = {2: 24, 4: 80}
@@ -186,9 +204,22 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     suits = (s.kh, s.kw) == (3, 3) and s.sh == s.sw == s.dh == s.dw == 1
     if not suits or s.depthwise or all_bfloat16(s, target) or not _pays(s, target):
         return []
-    return [p for m in ((4, 2) if s.constant or s.dtype.is_integer else (2,))
-            if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
-            for p in _groups(s, m, target.threads)]
+    found = [p for m in ((4, 2) if s.constant or s.dtype.is_integer else (2,))
+             if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
+             for p in _groups(s, m, target.threads)]
+    return [_by_size(s, p, target) for p in found] if s.least else found
+
+
+def _by_size(s: Conv, p: Plan, t: Target) -> Plan:
+    """The plan for a site of open sizes. Larger tiles have more than twice the weights, which are
+    most of the work for few outputs: these are computed in small tiles then, and filters for both
+    are kept, 36 + 16 numbers in place of 36."""
+    if p.get("tile", SMALL) == SMALL or not s.constant or s.dtype is not dtypes.float32:
+        return p
+    small = WINOGRAD.plan(tile=SMALL, group=p.get("group", 28))
+    square = (replace(s, n=1, h=e, w=e) for e in range(4 * MOST_FEW, 0, -4))
+    few = next((i.h * i.w + 1 for i in square if cost(i, small, t) < cost(i, p, t)), 0)
+    return WINOGRAD.plan(**dict(p.parameters), few=few) if few > s.least else p
 
 
 def _pays(s: Conv, target: Target) -> bool:
@@ -258,7 +289,8 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
 
 def weights(s: Conv, p: Plan, t: Target) -> int:
     """Bytes of the transformed filters."""
-    return panel_bytes(s, (p.get("tile", 2) + 2) ** 2, panel(s.o // s.groups, s.groups, t),
+    points = (p.get("tile", 2) + 2) ** 2 + ((SMALL + 2) ** 2 if p.get("few", 0) else 0)
+    return panel_bytes(s, points, panel(s.o // s.groups, s.groups, t),
                        2 if s.dtype.is_integer else 4, t)
 
 
@@ -275,9 +307,10 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     if s.dtype.is_integer:
         packed = o.pack_int_winograd(w, tile=tile, nr=nr)
         return chosen.emit(OP_INT, x, packed, channels=outs, tile=tile)
-    packed = (o.pack_winograd(widened(w), tile=tile, nr=nr) if s.constant
-              else transformed(widened(w), tile, nr))
-    return chosen.emit(OP, x, packed, channels=outs, tile=tile, groups=groups)
+    sizes = [tile, SMALL] if chosen.plan.get("few", 0) else [tile]
+    packed = [o.pack_winograd(widened(w), tile=m, nr=nr) if s.constant
+              else transformed(widened(w), m, nr) for m in sizes]
+    return chosen.emit(OP, x, *packed, channels=outs, tile=tile, groups=groups)
 
 
 def assumes(s: Conv, _: Plan) -> Assumption:

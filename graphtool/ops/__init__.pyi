@@ -2242,6 +2242,7 @@ class _winograd(Op):
         self,
         x: Tensor,
         w: Tensor,
+        small: Tensor | None = None,
         /,
         *,
         channels: int,
@@ -2250,7 +2251,8 @@ class _winograd(Op):
         groups: int = ...,
     ) -> Any:
         """3×3 convolution of stride 1, channels last, by Winograd's algorithm F(t×t, 3×3) with t =
-        `tile` (Lavin and Gray, arXiv:1509.09308)"""
+        `tile` (Lavin and Gray, arXiv:1509.09308). A third operand holds the filters for tiles of 2
+        too, by which a run computes few outputs"""
 
 winograd: _winograd
 

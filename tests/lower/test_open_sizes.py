@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from graphtool.symbolic import (
     dim_of,
     evaluate,
     known,
+    product,
     substitute,
     symbol,
     typical_size,
@@ -166,18 +168,47 @@ def test_columns_are_added_by_rows() -> None:
 def test_any_number_of_open_rows_has_a_product(march: str, tmp_path: Path) -> None:
     """A run multiplies few rows in other tiles than many: numbers on both sides of each bound."""
     rng = np.random.default_rng(1)
-    w = rng.standard_normal((33, 140), np.float32)
+    w = rng.standard_normal((128, 140), np.float32)
     rows = Symbol("M", 0, 4096)
     graph = trace(lambda x: o.matmul(x, w) + 1.0,
-                  [TensorType(dtypes.float32, (dim_of(rows), 33))], ["x"])
+                  [TensorType(dtypes.float32, (dim_of(rows), 128))], ["x"])
     module = Module(graph, ("y",), symbols={"M": rows})
     ready = optimised(module, named(march, 2))
     program = lower(ready, named(march, 2))
-    assert any(isinstance(s, If) for k in program.kernels for s in k.body)
+    bounds = {s.cond.args[1].value for k in program.kernels for s in statements(k.body)
+              if isinstance(s, If)}
+    assert len(bounds) == (2 if named(march, 2).amx else 1)
     model = compiled(ready, tmp_path / "b", target=march)
-    for n in (0, 1, 3, 4, 15, 79, 80, 81, 200):
-        x = rng.standard_normal((n, 33), np.float32)
+    for n in (0, 1, 15, *(b + i for b in bounds for i in (-1, 0, 1)), 400):
+        x = rng.standard_normal((n, 128), np.float32)
         if n > 3:
             x[1, 5], x[2, 7] = np.inf, np.nan
         np.testing.assert_allclose(model.run({"x": x})["y"], interp.run(module, {"x": x})["y"],
                                    1e-5, 2e-5, err_msg=str(n))
+
+
+@pytest.mark.parametrize("march", ["x86-64-v3", "native"])
+def test_open_images_are_computed_in_tiles_of_two_sizes(march: str, tmp_path: Path) -> None:
+    """Winograd's filters for few outputs and for many: images on both sides of the bound."""
+    rng = np.random.default_rng(2)
+    w = rng.standard_normal((40, 32, 3, 3), np.float32)
+    symbols = {"B": Symbol("B", 0, 64), "H": Symbol("H", 0, 256), "W": Symbol("W", 0, 64)}
+    b, h, wide = map(dim_of, symbols.values())
+    graph = trace(lambda x: o.relu(o.conv(x, w, padding=((1, 1), (1, 1)))),
+                  [TensorType(dtypes.float32, (b, 32, h, wide))], ["x"])
+    module = Module(graph, ("y",), symbols=symbols)
+    ready = optimised(module, named(march, 2))
+    (node,) = [n for n in ready.graph.nodes if n.op.name == "winograd"]
+    few = dict(node.attrs["plan"].parameters)["few"]
+    kept, extra = (evaluate(product(v.type.shape), {}) for v in node.inputs[1:])
+    assert extra < 0.5 * kept
+    bodies = [k.body for k in lower(ready, named(march, 2)).kernels]
+    for size, tile in ((1, 4, 4), 2), ((1, few, 1), 4), ((4, 64, 64), 4):
+        runs = templates(chain(*bodies), dict(zip(symbols, size, strict=True)))
+        assert [dict(t.macros)["TILE"] for t in runs if t.kernel == "winograd"] == [tile]
+    model = compiled(ready, tmp_path / "b", target=march)
+    for size in ((0, 8, 8), (1, 0, 5), (1, 1, 1), (1, 2, 2), (2, 3, 5), (1, 8, 8), (3, 7, 9),
+                 (1, few - 1, 1), (1, few, 1), (2, 33, 31)):
+        x = rng.standard_normal((size[0], 32, *size[1:]), np.float32)
+        np.testing.assert_allclose(model.run({"x": x})["y"], interp.run(module, {"x": x})["y"],
+                                   1e-4, 5e-4, err_msg=str(size))

@@ -42,6 +42,9 @@ class Conv:
     # padding are not among the products that may be infinite
     zeros: bool = False
     large: bool = False  # constant weights have numbers without a sum of bfloat16 parts
+    # the fewest outputs of a run, n·h·w, if sizes are open and n, h and w are their upper bounds;
+    # 0: all runs have these sizes
+    least: int = 0
     # padding of zeros that a kernel can leave out, where windows mostly see padding
     above: int = 0
     below: int = 0

@@ -31,7 +31,7 @@ from graphtool.passes.select.goal import Goal, if_finite, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
 from graphtool.passes.select.weight_gradient import weight_gradient
-from graphtool.symbolic import Dim, product, typical_size
+from graphtool.symbolic import Dim, at_least_sizes, product, typical_size
 
 _LEFT_OUT = "weights are not multiplied by the zeros"
 SEEN = 0.9  # up to this part of taps that see more than padding, the others are left out
@@ -190,11 +190,14 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
     n, height, width, channels = x.shape
     if padding:
         height, width = height + sum(padding[0]), width + sum(padding[1])
-    h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
+    h, wide = ((d - (k - 1) * r - 1) // s + 1 for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
-    site = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
-                strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                x.dtype, zeros=zeros, **(hidden or {}))
+    outputs = n * h * wide
+    site = Conv(typical_size(n), typical_size(h), typical_size(wide), typical_size(channels),
+                typical_size(m), kh, kw, strides[0], strides[1], dilation[0], dilation[1], groups,
+                is_constant(w), x.dtype, zeros=zeros,
+                least=0 if isinstance(outputs, int) else at_least_sizes(outputs),
+                **(hidden or {}))
     more = {"padding": padding} if padding else {}
     y = goal.best(site, x, w, strides=strides, dilation=dilation, groups=groups, **more)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
