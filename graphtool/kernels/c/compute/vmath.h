@@ -10,8 +10,15 @@
 
 #include "prelude.h"
 
-/* c ? a : b of a condition 0 or 1, in bits: with `?:` the compiler moves the arithmetic of one side
-   under a branch, and then must not vectorise it, as it might raise an exception. */
+/* c ? a : b of a condition 0 or 1. Where exceptions count it is made of bits, three instructions:
+   with `?:` the compiler moves the arithmetic of one side under a branch, and then must not
+   vectorise it, as it might raise one. */
+#ifdef __NO_TRAPPING_MATH__
+GT_INLINE float gt_choose_f32(int c, float a, float b) { return c ? a : b; }
+#ifndef GT_NO_DOUBLE
+GT_INLINE double gt_choose_f64(int c, double a, double b) { return c ? a : b; }
+#endif
+#else
 GT_INLINE float gt_choose_f32(int c, float a, float b)
 {
     const uint32_t mask = -(uint32_t)c;
@@ -28,6 +35,19 @@ GT_INLINE double gt_choose_f64(int c, double a, double b)
     bits = (bits & mask) | (other & ~mask);
     memcpy(&a, &bits, sizeof a);
     return a;
+}
+#endif
+#endif
+
+#ifndef GT_NO_DOUBLE
+/* a·b + c, rounded once where the sum fits into a double: then all machines have the same bits. */
+GT_INLINE float gt_fused_f32(float a, float b, float c)
+{
+#if defined __FMA__ || defined __ARM_FEATURE_FMA
+    return __builtin_fmaf(a, b, c);
+#else
+    return (float)((double)a * b + c);
+#endif
 }
 #endif
 
@@ -152,25 +172,24 @@ GT_INLINE float gt_erf_f32(float x)
 GT_INLINE float gt_log_f32(float x)
 {
     const int tiny = x < 1.17549435e-38f;
-    /* x = m·2ᵉ with m in [√½, √2): cut the bits at those of √½ */
-    const float scaled = x * gt_choose_f32(tiny, 0x1p23f, 1.0f);
-    const int32_t i = (int32_t)(gt_bits_of_float(scaled) - 0x3f3504f3u);
-    const float e = (float)((i >> 23) - 23 * tiny);
-    const float f = gt_float_of_bits((uint32_t)(i & 0x7fffff) + 0x3f3504f3u) - 1.0f;
-    float p = 6.742572286e-2f;
-    p = p * f - 1.166939125e-1f;
-    p = p * f + 1.188655036e-1f;
-    p = p * f - 1.240660179e-1f;
-    p = p * f + 1.421993694e-1f;
-    p = p * f - 1.666794605e-1f;
-    p = p * f + 2.000209501e-1f;
-    p = p * f - 2.500001034e-1f;
-    p = p * f + 3.333331303e-1f;
-    const float square = f * f;
-    float y = p * f * square + e * GT_LN2_LOW - 0.5f * square + f + e * GT_LN2_HIGH;
-    y = gt_choose_f32(x > 0.0f, y, GT_NAN);
-    y = gt_choose_f32(x == 0.0f, -GT_INFINITY, y);
-    return gt_choose_f32(x == GT_INFINITY, x, y);
+    /* x = m·2ᵉ with m in [√½, √2): cut the bits at those of √½; e stays where its bits are, 2²³ as
+       large */
+    const uint32_t bits = gt_bits_of_float(gt_choose_f32(tiny, x * 0x1p23f, x));
+    const uint32_t whole = (bits - 0x3f3504f3u) & 0xff800000;
+    const float e = (float)(int32_t)(whole - (tiny ? 23u << 23 : 0));
+    const float f = gt_float_of_bits(bits - whole) - 1.0f;
+    float p = -7.634437829e-2f;
+    p = p * f + 1.276156306e-1f;
+    p = p * f - 1.316019744e-1f;
+    p = p * f + 1.420176029e-1f;
+    p = p * f - 1.662335545e-1f;
+    p = p * f + 2.000122666e-1f;
+    p = p * f - 2.500082254e-1f;
+    p = p * f + 3.333333135e-1f;
+    const float square = f * f, low = e * (GT_LN2_LOW * 0x1p-23f);
+    const float y = p * f * square + low - 0.5f * square + f + e * (GT_LN2_HIGH * 0x1p-23f);
+    const float edge = gt_choose_f32(x == 0.0f, -GT_INFINITY, gt_choose_f32(x < 0.0f, GT_NAN, x));
+    return gt_choose_f32((x > 0.0f) & (x < GT_INFINITY), y, edge);
 }
 
 /* 2 ULP, also where x is small: log(u) and what rounding 1 + x to u has lost */
@@ -183,18 +202,27 @@ GT_INLINE float gt_log1p_f32(float x)
 /* ---- trigonometry ---- */
 
 #ifndef GT_NO_DOUBLE
-/* sin(x + quarter·π/2), 2 ULP for |x| <= 1e6; beyond, ever fewer digits are right, as the argument
-   is reduced in double and not with all of π. Always within [-1, 1]. */
-GT_INLINE float gt_sine_f32(float x, int32_t quarter)
+/* x less whole quarters of 2π, in [-π/4, π/4], and how many these are, mod 2³². For |x| <= 1e6 it
+   is rounded once; beyond, ever fewer digits are right, as x is reduced in double and not with all
+   of π. Always within [-1, 1]. */
+GT_INLINE float gt_turned_f32(float x, int32_t *quarters)
 {
     const double rounder = 6755399441055744.0; /* 1.5·2⁵² */
     const double d = x, z = d * 0.63661977236758134 + rounder, n = z - rounder;
     int64_t bits;
     memcpy(&bits, &z, sizeof bits);
-    const int32_t q = (int32_t)bits + quarter;
+    *quarters = (int32_t)bits;
     const double high = 1.57079632673412561417, low = 6.07710050650619224932e-11; /* π/2 */
-    const float reduced = (float)(d - n * high - n * low);
-    const float r = gt_choose_f32(fabsf(reduced) > 1.0f, 0.0f, reduced), t = r * r;
+    const float r = (float)(d - n * high - n * low);
+    return gt_choose_f32(fabsf(r) > 1.0f, 0.0f, r);
+}
+
+/* sin(x + quarter·π/2), 2 ULP for |x| <= 1e6; always within [-1, 1] */
+GT_INLINE float gt_sine_f32(float x, int32_t quarter)
+{
+    int32_t turned;
+    const float r = gt_turned_f32(x, &turned), t = r * r;
+    const int32_t q = turned + quarter;
     float s = -1.951473539e-4f;
     s = s * t + 8.332156973e-3f;
     s = s * t - 1.666665456e-1f;
@@ -210,27 +238,22 @@ GT_INLINE float gt_sine_f32(float x, int32_t quarter)
 GT_INLINE float gt_sin_f32(float x) { return gt_sine_f32(x, 0); }
 GT_INLINE float gt_cos_f32(float x) { return gt_sine_f32(x, 1); }
 
-/* 0.6 ULP for |x| <= 1e6, and beyond no better than the sine: in double, as float loses the digits
-   near the zeros and the poles */
+/* 2.1 ULP for |x| <= 1e6, and beyond no better than the sine. What rounding y and its inverse has
+   lost is added to the inverse. */
 GT_INLINE float gt_tan_f32(float x)
 {
-    const double rounder = 6755399441055744.0; /* 1.5·2⁵² */
-    const double d = x, z = d * 0.63661977236758134 + rounder, n = z - rounder;
-    uint64_t bits;
-    memcpy(&bits, &z, sizeof bits);
-    const double high = 1.57079632673412561417, low = 6.07710050650619224932e-11; /* π/2 */
-    const double reduced = d - n * high - n * low;
-    const double r = gt_choose_f64(fabs(reduced) > 1.0, 0.5, reduced), t = r * r;
-    double p = 2.0576922681944934e-3;
-    p = p * t - 6.3640386124831909e-4;
-    p = p * t + 5.0330418541714543e-3;
-    p = p * t + 8.3106332000864227e-3;
-    p = p * t + 2.1990544241559305e-2;
-    p = p * t + 5.3953742574355493e-2;
-    p = p * t + 1.3333416940641854e-1;
-    p = p * t + 3.3333331692123447e-1;
-    const double y = p * t * r + r;
-    return (float)gt_choose_f64((int)(bits & 1), -1.0 / y, y);
+    int32_t quarter;
+    const float r = gt_turned_f32(x, &quarter), t = r * r;
+    float p = 4.37759934e-3f;
+    p = p * t + 8.691251424e-5f;
+    p = p * t + 1.083783247e-2f;
+    p = p * t + 2.128142864e-2f;
+    p = p * t + 5.406006053e-2f;
+    p = p * t + 1.333266199e-1f;
+    p = p * t + 3.333334923e-1f;
+    const float rest = p * t * r, y = r + rest, i = -1.0f / y;
+    const float lost = gt_fused_f32(i, y, 1.0f) + i * (rest - (y - r));
+    return gt_choose_f32(quarter & 1, lost * i + i, y);
 }
 #endif
 
@@ -250,6 +273,26 @@ GT_INLINE float gt_atan_f32(float x)
     const float y = p * t * r + r;
     return copysignf(gt_choose_f32(far, y - 4.371138829e-8f + 1.570796371f, y), x);
 }
+
+#ifndef GT_NO_DOUBLE
+/* 1.8 ULP: atanh(x) = k·ln 2 / 2 + atanh(z) with z = (u - v·2ᵏ) / (u + v·2ᵏ), u = 1 + x, v = 1 - x,
+   where 2ᵏ is about u / v, by their bits: |z| <= 0.204 */
+GT_INLINE float gt_atanh_f32(float x)
+{
+    const float a = fabsf(x), u = 1.0f + a, v = 1.0f - a;
+    const uint32_t k = (gt_bits_of_float(u) - gt_bits_of_float(v) + 0x400000) & 0xff800000;
+    const float scale = gt_float_of_bits(k + 0x3f800000);
+    const float z = gt_fused_f32(a, 1.0f + scale, 1.0f - scale) /
+                    gt_fused_f32(a, 1.0f - scale, 1.0f + scale), t = z * z;
+    float p = 1.208437979e-1f;
+    p = p * t + 1.425115913e-1f;
+    p = p * t + 2.000047863e-1f;
+    p = p * t + 3.333333135e-1f;
+    const float y = (float)(int32_t)k * (3.46573590e-1f * 0x1p-23f) + (p * t * z + z);
+    const float edge = gt_choose_f32(a == 1.0f, GT_INFINITY, GT_NAN);
+    return copysignf(gt_choose_f32(a < 1.0f, y, edge), x);
+}
+#endif
 
 /* ---- in double, rounded once: 0.6 ULP ---- */
 
@@ -296,14 +339,6 @@ GT_INLINE float gt_acosh_f32(float x)
     const double a = gt_choose_f32((x >= 1.0f) & (x < GT_INFINITY), x, 1.0f) - 1.0;
     const float y = (float)gt_log1p_wide(a + sqrt(a * (a + 2.0)));
     return gt_choose_f32(x < GT_INFINITY, gt_choose_f32(x >= 1.0f, y, GT_NAN), x);
-}
-
-GT_INLINE float gt_atanh_f32(float x)
-{
-    const double a = gt_choose_f32(fabsf(x) < 1.0f, fabsf(x), 0.0f);
-    const float y = (float)(0.5 * gt_log1p_wide(2.0 * a / (1.0 - a)));
-    const float edge = gt_choose_f32(fabsf(x) == 1.0f, x * GT_INFINITY, GT_NAN);
-    return gt_choose_f32(fabsf(x) < 1.0f, copysignf(y, x), edge);
 }
 
 /* |x|^y as 2^(y·log₂|x|), 0.53 ULP: log m of |x| = m·2ᵉ as in gt_log1p_wide */
@@ -368,11 +403,7 @@ GT_INLINE float gt_asin_rest(float t)
    the bits */
 GT_INLINE float gt_root_lacks(float part, float root)
 {
-#if defined __FMA__ || defined __ARM_FEATURE_FMA
-    const float lost = __builtin_fmaf(-root, root, part);
-#else
-    const float lost = (float)((double)part - (double)root * root);
-#endif
+    const float lost = gt_fused_f32(-root, root, part);
     return gt_float_of_bits(0x5f3759df - (gt_bits_of_float(part) >> 1)) * lost;
 }
 
@@ -475,14 +506,16 @@ GT_INLINE double gt_rem_f64(double a, double b) { return fmod(a, b); }
 
 /* ---- the same text for float and double ---- */
 
-/* The remainder with the dividend's sign. A quotient below 2^28 is never rounded up to an integer
-   by a division of doubles, since it lies 2^-24 or more below, and its integer times b is exact. */
+/* The remainder with the dividend's sign. A division may round a quotient below 2²³ up to the next
+   integer q; then a - q·b, which is a float, has the other sign, and b is added once. */
 GT_INLINE float gt_rem_f32(float a, float b)
 {
 #if (defined(__SSE2__) || defined(__aarch64__)) && !defined(GT_NO_DOUBLE)
-    const double q = (double)a / (double)b;
-    if (fabs(q) < 0x1p28 && fabsf(b) < GT_INFINITY)
-        return copysignf((float)((double)a - (double)(int32_t)q * (double)b), a);
+    const float x = fabsf(a), y = fabsf(b), q = x / y;
+    if (q < 0x1p23f && y < GT_INFINITY) {
+        const float r = gt_fused_f32(-(float)(int32_t)q, y, x);
+        return copysignf(r < 0.0f ? r + y : r, a);
+    }
 #endif
     return fmodf(a, b);
 }
