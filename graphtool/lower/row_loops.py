@@ -100,7 +100,7 @@ def _same(e: Expr) -> Expr:
 
 LEAST_COLUMNS = 8  # columns from which on rows are added
 MANY = 16  # rows from which on that is faster than to add a vector of columns at a time
-BLOCK = 64  # at most so many columns of a thread are added together
+BLOCK, WIDEST = 64, 4096  # columns that a thread adds together: at most; and if it is alone
 
 
 def in_rows(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
@@ -123,10 +123,10 @@ def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]
     return tuple(out)
 
 
-def columns_of_block(n: Dim) -> int:
-    """The greatest number of columns, up to BLOCK, that n is a multiple of; 0 if there is none
+def columns_of_block(n: Dim, most: int = BLOCK) -> int:
+    """The greatest number of columns, up to `most`, that n is a multiple of; 0 if there is none
     that is worth it."""
-    return next((b for b in range(BLOCK, LEAST_COLUMNS - 1, -1) if n % b == 0), 0) if isinstance(
+    return next((b for b in range(most, LEAST_COLUMNS - 1, -1) if n % b == 0), 0) if isinstance(
         n, int) else 0
 
 

@@ -19,7 +19,7 @@ from graphtool.loops.pull import Names, View, apply, iterator
 from graphtool.lower.loop_axes import SHARED
 from graphtool.lower.nest import index_statements
 from graphtool.lower.ranks import LOOPS
-from graphtool.lower.row_loops import LEAST_COLUMNS, columns_of_block
+from graphtool.lower.row_loops import BLOCK, LEAST_COLUMNS, WIDEST, columns_of_block
 from graphtool.lower.scans import STEP, scans
 from graphtool.lower.scatters import scatter
 from graphtool.lower.unit_use import UnitUse
@@ -50,7 +50,7 @@ def _cumulative(use: UnitUse) -> Lowered:
     node, x, out, a = use.node, use.view(0), use.assignment.views[use.out], use.node.attrs
     axis = a["axis"] % len(x.shape)
     n, start = x.shape[axis], identity(a["kind"], x.dtype)
-    if (body := _cumulative_rows(node, x, out, axis)) is not None:
+    if (body := _cumulative_rows(node, x, out, axis, use.target.most_threads)) is not None:
         return Lowered(body, product(x.shape), work_of(product(x.shape)))
     names = Names()
     at = [iterator(names.new("i"), d) for d in x.shape]
@@ -70,11 +70,13 @@ def _cumulative(use: UnitUse) -> Lowered:
     return Lowered(body, size, 0 if shared is None else work_of(size))
 
 
-def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, ...] | None:
+def _cumulative_rows(node: Node, x: View, out: View, axis: int, threads: int
+                     ) -> tuple[Stmt, ...] | None:
     """Loops in which each row is the one before and a row of x, so that columns are adjacent in
     memory; None where the axis itself is, or rows would be rounded more often than a scalar.
 
-    The threads share the columns in blocks, or an outer axis that is long enough.
+    The threads share the columns in blocks, or an outer axis that is long enough. Blocks are as
+    wide as the most `threads` allow, because memory is faster the longer the piece of a row.
     """
     a, n, dtype = node.attrs, x.shape[axis], x.dtype
     along = [i for i, d in enumerate(x.shape) if i != axis and d != 1 and out.strides[i] == 1]
@@ -84,7 +86,9 @@ def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, .
     column = along[-1]
     others = [i for i, d in enumerate(x.shape) if i not in (axis, column) and d != 1]
     shared = next((i for i in others if typical_size(x.shape[i]) >= SHARED), column)
-    block = columns_of_block(x.shape[column]) if shared == column else x.shape[column]
+    wide = x.shape[column]
+    each = wide // threads if isinstance(wide, int) else 0
+    block = columns_of_block(wide, min(max(each, BLOCK), WIDEST)) if shared == column else wide
     if not block or (isinstance(block, int) and block < LEAST_COLUMNS):
         return None
     names = Names()

@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import graphtool
 from graphtool import ops as o
+from graphtool import passes
 from graphtool.dtypes import float32, int32
+from graphtool.emit.c import emit
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.lower import lower
+from graphtool.target import named
 
 KINDS = list(itertools.product(("sum", "prod", "max", "min"), (False, True), (False, True)))
 
@@ -39,6 +44,15 @@ def test_columns_equal_the_evaluator(tmp_path: Path) -> None:
         for name, value in want.items():
             np.testing.assert_array_equal(got[name], value, strict=True)
             assert np.array_equal(np.signbit(got[name]), np.signbit(value))
+
+
+@pytest.mark.parametrize(("threads", "pieces"), [(1, 1), (2, 2), (0, 4)])
+def test_columns_are_as_wide_as_the_threads_allow(threads: int, pieces: int) -> None:
+    graph = trace(lambda x: o.cumulative(x, kind="sum", axis=0), [TensorType(float32, (9, 256))])
+    target = named("x86-64-v4", threads)
+    program = lower(passes.run(Module(graph, ("y",)), supply={"target": target}), target,
+                    name="m")
+    assert f" < {256 // pieces}; i" in emit(program)["m_kernels0.c"]
 
 
 def test_many_of_the_greatest_keep_their_order(tmp_path: Path) -> None:
