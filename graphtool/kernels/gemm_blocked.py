@@ -105,6 +105,8 @@ def divided(use: Use, room: Room, rows: Dim, n: int,
         deep = min(deep, max(1, -(-depth // room.unit)) * room.unit)
     copied = deep * room.each + room.more
     chunk = max(1, min(most or room.copies, (room.copies << 8) // copied))
+    if most:
+        chunk = -(-most // -(-most // chunk))  # no fewer in the last round
     width = max(1, min(-(-n // room.nr), (room.aside << 8) // (chunk * room.mr * room.nr)))
     if depth is not None and depth <= deep:
         width = 1  # no sums are set aside

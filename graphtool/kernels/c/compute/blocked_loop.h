@@ -91,14 +91,16 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t last = (GT_BY_ROWS) ? gt_part(blocks, t + 1, threads) : blocks;
     const int64_t left = (GT_BY_ROWS) ? 0 : gt_part(panels, t, threads);
     const int64_t right = (GT_BY_ROWS) ? panels : gt_part(panels, t + 1, threads);
+    const int64_t mine = last - first, chunks = gt_ceil_div(mine, GT_CHUNK); /* balanced too */
 #ifdef GT_SHAPE
     gt_amx_shape(GT_SHAPE);
 #endif
     for (int64_t b = 0; b < (GT_PRODUCTS); b++)
         for (int64_t p = left; p < right; p += wide)
-            for (int64_t c = first; c < last; c += (GT_CHUNK))
+            for (int64_t c = 0; c < chunks; c++)
                 for (int64_t d = 0; d < depths; d++)
-                    GT_JOIN(GT_NAME, _part)(b, c, gt_min(c + (GT_CHUNK), last), p,
+                    GT_JOIN(GT_NAME, _part)(b, first + gt_part(mine, c, chunks),
+                                            first + gt_part(mine, c + 1, chunks), p,
                                             gt_min(p + wide, right),
                                             gt_part(units, d, depths) * GT_UNIT,
                                             gt_min(gt_part(units, d + 1, depths) * GT_UNIT, GT_K),
