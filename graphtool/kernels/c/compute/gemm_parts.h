@@ -35,6 +35,7 @@
 #define GT_ONCE GT_PARTS_RUN
 #define GT_APART GT_PARTS_RUN
 #define GT_ROOM (GT_SEGMENT * GT_PARTS_RUN)
+#define GT_BESIDE (8 * GT_SEGMENT)
 #else
 #define GT_ONCE (GT_DEEP)
 #define GT_APART (GT_LDA)

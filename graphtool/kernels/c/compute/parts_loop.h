@@ -7,7 +7,10 @@
                  returns up to 16 rows of the left operand of product b from row m on, GT_APART
                  floats from each other, elements k to k + depth of them. Up to GT_ONCE elements
                  are asked for at a time, a multiple of 32. They may be written to `room`, of
-                 GT_ROOM floats, and may be followed by anything */
+                 GT_ROOM floats, and may be followed by anything
+   GT_BESIDE     if defined, the left operand is transposed in memory, with the macros of
+                 gemm_parts.h, and so many numbers of a row of memory are read together, 16 for
+                 each of some segments */
 #define GT_SUM float
 #define GT_COPY uint16_t
 #define GT_NV 2
@@ -34,6 +37,46 @@
 #define GT_SPLITS ((GT_M) >= 32 && gt_parts_in_tiles()) /* whether anything is split */
 #include "gemm_hand.h"
 
+/* Splits up to 32 elements of `rows` rows; returns `seen` of parts.h. */
+GT_INLINE gt_vw GT_JOIN(GT_NAME, _run)(const float *x, int64_t rows, int64_t depth, uint16_t *to,
+                                       gt_vw seen)
+{
+    for (int64_t r = 0; r < rows; r++)
+        seen = gt_split_run(x + r * GT_APART, depth, GT_PARTS, to + r * GT_PARTS_RUN, 2 * GT_TILE,
+                            seen);
+    return seen;
+}
+
+#ifdef GT_BESIDE
+/* `count` blocks of one or two segments of product b, from element k on, of a left operand that is
+   transposed in memory. Its rows of memory are read for several segments: the lines of a single
+   one can all fall on the same set of the cache, and lie on many pages. */
+GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int segments, int64_t b, int64_t line, int64_t k,
+                                       int64_t depth, int64_t count,
+                                       uint16_t *restrict to GT_PARAMS)
+{
+    enum { together = GT_BESIDE / GT_SEGMENT };
+    float beside[GT_PARTS_RUN * GT_BESIDE] GT_ALIGNED, room[GT_ROOM] GT_ALIGNED;
+    for (int64_t i = 0; i < count; i++) {
+        to[i * GT_TALL + GT_SPLIT] = GT_SPLITS;
+        memcpy(to + i * GT_TALL + GT_SPLIT + 4, &k, sizeof k);
+    }
+    for (int64_t i = 0; i < depth && GT_SPLITS; i += GT_PARTS_RUN)
+        for (int64_t s = 0; s < count * segments; s++) {
+            const int64_t m = (line + s) * GT_ROWS, rows = gt_min(GT_ROWS, (GT_M)-m);
+            const int64_t some = gt_min(GT_PARTS_RUN, depth - i);
+            uint16_t *own = to + s / segments * GT_TALL;
+            uint16_t *tile = own + s % segments * GT_TILE + i * 2 * GT_PARTS * GT_SEGMENT;
+            if (s % together == 0)
+                for (int64_t r = 0; r < some; r++)
+                    memcpy(beside + r * GT_BESIDE, GT_A(b) + m + (k + i + r) * (GT_LDK),
+                           (size_t)gt_min(GT_BESIDE, (GT_M)-m) * sizeof(float));
+            gt_turn_run(beside + s % together * GT_ROWS, GT_BESIDE, rows, some, room);
+            own[GT_SPLIT] &= (uint16_t)gt_all_split(
+                GT_JOIN(GT_NAME, _run)(room, rows, some, tile, (gt_vw){0}));
+        }
+}
+#else
 /* One segment of a block from element k on; returns `seen` of parts.h. */
 GT_INLINE gt_vw GT_JOIN(GT_NAME, _segment)(int64_t b, int64_t m, int64_t k, int64_t rows,
                                            int64_t depth, uint16_t *to, gt_vw seen GT_PARAMS)
@@ -42,9 +85,7 @@ GT_INLINE gt_vw GT_JOIN(GT_NAME, _segment)(int64_t b, int64_t m, int64_t k, int6
         const int64_t some = gt_min(GT_PARTS_RUN, depth - i);
         float room[GT_ROOM] GT_ALIGNED;
         const float *x = GT_JOIN(GT_NAME, _rows)(b, m, k + i, rows, some, room GT_ARGS);
-        for (int64_t r = 0; r < rows; r++)
-            seen = gt_split_run(x + r * GT_APART, some, GT_PARTS, to + r * GT_PARTS_RUN,
-                                2 * GT_TILE, seen);
+        seen = GT_JOIN(GT_NAME, _run)(x, rows, some, to, seen);
     }
     return seen;
 }
@@ -66,6 +107,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int segments, int64_t b, int64_t li
         memcpy(to + GT_SPLIT + 4, &k, sizeof k);
     }
 }
+#endif
 
 #ifdef GT_TAKES
 /* A part of a panel, split. */
