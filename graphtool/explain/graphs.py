@@ -100,6 +100,14 @@ TABLE: dict[str, tuple[str, str]] = {
                "The pass `cache` looks for outputs that are an input of open size with new "
                "elements joined to it, as the past of a decoder is, all of one size. Import the "
                "model with that size open: --dynamic 'P@k0.2,v0.2=1..4096'."),
+    "GT0627": ("no step over frames",
+               "The pass `step` takes a graph over a window of frames, with fixed sizes, and the "
+               "axis of the frames: step{axis=2}. A step has a multiple of the product of the "
+               "strides along time, and layers must compute each frame's rows in the same way."),
+    "GT0630": ("a step over a padded axis",
+               "When the window moves on, a row that was computed from padding is computed from "
+               "frames, so all layers after it would have to start again. Let convolutions and "
+               "pools have no padding along time; along other axes they may."),
     "GT0625": ("a target of a size that the run computes",
                "The rows of the result are counted by the run, so no array of targets can be "
                "prepared for them. Compute the loss in the model, and name it with --loss."),

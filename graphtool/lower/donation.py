@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import Graph, Module, Node, Value, producers
+from graphtool.ir.facets import Lowering, Movement, Trait
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, producers
 from graphtool.ir.run_sizes import needs
 from graphtool.loops.ir import Let, Name, Stmt, Store
 from graphtool.loops.walk import accesses, map_bodies
 from graphtool.lower.units import Point, Unit
 from graphtool.ops import assume, concat, scatter
 from graphtool.ops import slice as slice_
+from graphtool.symbolic import Dim, known
 
 
 @dataclass
@@ -47,18 +48,11 @@ def donation(module: Module, units: list[Unit], first: Collection[Point] = ()) -
             if order.windowed(graph.outputs[o], graph.inputs[i]):
                 out.in_place.add(o)
                 continue
-            before = order.readers(graph.outputs[o], graph.inputs[i])
-            if before is None:
-                continue
-            unit = order.writer[graph.outputs[o]]
-            if unit in first:
-                continue
-            before |= {*first}
-            if before and order.leads_to(unit, before):
-                continue
-            out.in_place.add(o)
-            out.after.setdefault(unit, set()).update(before)
-            order.require(unit, before)
+            after = order.writers(graph.outputs[o], graph.inputs[i], {*first})
+            if after is not None:
+                out.in_place.add(o)
+                for point, before in after.items():
+                    out.after.setdefault(point, set()).update(before)
     return out
 
 
@@ -88,6 +82,62 @@ class _Order:
             for m in makers:
                 if self.point[m] is not self.point[n]:
                     self.next.setdefault(self.point[m], set()).add(self.point[n])
+
+    def writers(self, v: Value, x: Value, first: set[Point]) -> dict[Point, set[Point]] | None:
+        """What writes v over donor x, each with what must run before; None if v cannot overwrite
+        x."""
+        readers = self.readers(v, x)
+        after: dict[Point, set[Point]] | None = (
+            self.parts(v, x) if readers is None else {self.writer[v]: readers})
+        for point, before in (after or {}).items():
+            before |= first
+            if point in before or self.leads_to(point, before):
+                return None
+            self.require(point, before)
+        return after
+
+    def parts(self, v: Value, x: Value) -> dict[Point, set[Point]] | None:
+        """What writes v, a join of parts or one part, each with the readers of that part of donor
+        x; None if v cannot overwrite x."""
+        node, outputs, after = self.maker.get(v), self.graph.outputs, dict[Point, set[Point]]()
+        views = self.reading(x)
+        if node is None or outputs.count(v) != 1 or x in outputs or views is None:
+            return None
+        parts, axis = ((node.inputs, node.attrs["axis"] % v.type.rank)
+                       if Movement.JOINS in node.op.movement else ((v,), 0))
+        at: Dim = 0
+        for y in parts:
+            assert isinstance(y, Value)
+            part, end = y, at + y.type.shape[axis] if y.type.rank else 1
+            while (maker := self.maker.get(part)) and maker.op.movement in (
+                    Movement.KEEPS, Movement.PERMUTES):
+                part = maker.inputs[0]  # type: ignore[assignment]
+            if maker is None or is_constant(maker):
+                return None
+            point, before = self.point[maker], self.reading(x, axis, at, end)
+            if before is None or (point is maker and point in views):
+                return None
+            after.setdefault(point, set()).update(before)
+            at = end
+        return after
+
+    def reading(self, x: Value, axis: int = 0, start: Dim = 0, end: Dim | None = None
+                ) -> set[Point] | None:
+        """All that reads donor x, or the part of it from `start` to `end` along the axis; None if
+        a view of it is given out."""
+        nodes = [n for n in self.read_by.get(x, ()) if n.op is not slice_ or end is None or not (
+            known(n.attrs["limit"][axis], "<=", start)
+            or known(end, "<=", n.attrs["start"][axis]))]
+        points = set[Point]()
+        while nodes:
+            node = nodes.pop()
+            point = self.point[node]
+            if point not in points and point is node and node.op.lowering is Lowering.VIEW:
+                if any(y in self.graph.outputs for y in node.outputs):
+                    return None
+                nodes += [r for y in node.outputs for r in self.read_by.get(y, ())]
+            points.add(point)
+        return points
 
     def readers(self, v: Value, x: Value) -> set[Point] | None:
         """The readers of donor x besides the unit that writes v; None if v cannot overwrite x."""
@@ -165,9 +215,9 @@ class _Order:
                     pending.append(p)
         return False
 
-    def require(self, unit: Unit, before: set[Point]) -> None:
+    def require(self, point: Point, before: set[Point]) -> None:
         for p in before:
-            self.next.setdefault(p, set()).add(unit)
+            self.next.setdefault(p, set()).add(point)
 
 
 # ---- kernels that read what they overwrite -----------------------------------------------------

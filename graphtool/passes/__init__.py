@@ -43,6 +43,7 @@ from graphtool.passes.remat import remat
 from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
+from graphtool.passes.step import step
 from graphtool.passes.stream import stream
 from graphtool.passes.tabulate import tabulate
 from graphtool.passes.unroll import unroll
@@ -83,6 +84,9 @@ PASSES: list[Pass] = [
          "passes these are split, merged or tied to kernels.", default=False),
     Pass("quantise", quantise, "It rounds the weights that the author wrote, not packed ones; and "
          "`integer` must still find the integers.", default=False),
+    Pass("step", step, "It looks for layers over the frames of a window, as the model's author "
+         "wrote them; and the rows that it keeps are those of the quantised values.",
+         default=False),
     Pass("dce", dce, "Later passes should not spend time on nodes that no output needs.",
          tier="proved", keeps_terms=True),
     Pass("simplify", simplify, "Importers translate node by node, so many of the nodes they add "

@@ -49,11 +49,13 @@ class Layout:
             return None
         if node.op.weighing is not None and node.op.weighing.across:
             return self.flattened(node, inputs, builder)
+        if _turns(node):
+            source = self.twin(builder, inputs[0])
+            if source is None and node.outputs[0] in self.wanted:  # transposed back by a reader
+                self.last.add(inputs[0])  # type: ignore[arg-type]
+            return None if source is None else (source,)
         if Movement.KEEPS in node.op.movement:
             return self.pixels(node, inputs, builder)
-        if Movement.PERMUTES in node.op.movement and node.attrs["perm"] == to_last(3):
-            source = self.twin(builder, inputs[0])
-            return None if source is None else (source,)
         if self.keeps(node, inputs):
             self.last.add(node.outputs[0])
             return None
@@ -70,12 +72,14 @@ class Layout:
     def keeps(self, node: Node, inputs: tuple[Operand, ...]) -> bool:
         """Whether a sequence stays channels last because the graph itself transposed it so.
 
-        The transpose back before the next convolution will then cancel it.
+        The transpose back before the next convolution will then cancel it. A join of sequences is
+        a longer one.
         """
-        shape = node.outputs[0].type.shape
+        shape, joins = node.outputs[0].type.shape, Movement.JOINS in node.op.movement
         return len(shape) == 3 and not _convolves(node) and (
             Movement.PERMUTES not in node.op.movement) and any(
-            x in self.last and x.type.shape == shape for x in inputs if isinstance(x, Value))
+            x in self.last and (joins or x.type.shape == shape)
+            for x in inputs if isinstance(x, Value))
 
     def pixels(self, node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         """Rows of features become the pixels of an image, or the other way: with channels last this
@@ -167,6 +171,18 @@ def _reads_last(node: Node) -> bool:
     across = node.op.weighing.across if node.op.weighing else ""
     return bool(across and node.attrs[across]) or (
         _convolves(node) and not node.attrs["channels_last"])
+
+
+def _turns(node: Node) -> bool:
+    """Whether the node exchanges the last two of three axes; if one of them has the size 1, this
+    may be written as a reshape."""
+    x = node.inputs[0] if node.inputs else None
+    if not isinstance(x, Value) or x.type.rank != 3:
+        return False
+    n, a, b = x.type.shape
+    return (Movement.PERMUTES in node.op.movement and node.attrs["perm"] == to_last(3)) or (
+        Movement.KEEPS in node.op.movement and a != b and 1 in (a, b)
+        and node.outputs[0].type.shape == (n, b, a))
 
 
 def _convolves(node: Node) -> bool:

@@ -57,8 +57,22 @@ def permuted(p: Any, m: Any, x: Any) -> Any:
     return o.transpose(m, perm=(1, 0)), o.reverse(p, axes=(0,))
 
 
+def shifted(p: Any, m: Any, x: Any) -> Any:
+    """Parts of one state, each moved on by new rows once all that reads that part has run."""
+    top, rest = p.take(0, 0, 40), p.take(0, 40, N)
+    long = o.concat(top, x.take(0, 0, 8), axis=0)
+    more = o.concat(rest, o.matmul(long.take(0, 8, 48), x).take(0, 0, 3), axis=0)
+    return o.concat(long.take(0, 8, 48), more.take(0, 3, N - 37), axis=0), m + o.reduce_sum(
+        more, axes=(0,))
+
+
+def exchanged(p: Any, m: Any, x: Any) -> Any:
+    return o.concat(p.take(0, 48, N), p.take(0, 0, 48), axis=0), o.concat(
+        m.take(1, 8, N), x.take(1, 0, 8), axis=1)
+
+
 CASES: list[Callable[..., Any]] = [update, swap, crossed, transposed, row_sums, read_late,
-                                   unchanged, permuted]
+                                   unchanged, permuted, shifted, exchanged]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__)

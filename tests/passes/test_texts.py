@@ -32,7 +32,8 @@ FILES = sorted(HERE.glob("*/*.txt"))
 NOT_PRINTED = ("version ", "weights ", "history ", "assumes ", "choice ")
 ROUGH = {  # tolerances, else 2e-5
     "amp": 0.05, "integer": 0.1, "quantise": 0.03, "freeze": 1e-4, "layout": 1e-4}
-OTHER_INPUTS = {"cache", "specialize", "distribute"}  # passes after which other inputs are wanted
+OTHER_INPUTS = {  # passes after which other inputs are wanted
+    "cache", "specialize", "distribute", "step"}
 
 
 def opt(command: str, source: str, folder: Path) -> str:

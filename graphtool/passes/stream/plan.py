@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from graphtool import ops as o
+from graphtool.analysis.rows import PADDED_WINDOWS, Seen
+from graphtool.analysis.rows import seen as seen_along
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers, readers_of
 from graphtool.ops.costs import nbytes
@@ -15,29 +17,11 @@ from graphtool.ops.costs import nbytes
 ROW = 1  # the axis of rows: images are channels last
 COLUMN = 2
 TERMS = 32  # the most elements of a row that one iteration adds to each sum
-WINDOW = {"window", "strides", "dilation", "padding", "zero"}  # of a convolution of bytes
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The rows that row r of a result sees: from stride·r − above, `reach` of them."""
-
-    stride: int = 1
-    above: int = 0
-    reach: int = 1
-
-    def least_late(self, late: int) -> int:
-        """How late a result is at least whose operand is so late."""
-        return -(-(late + self.reach - self.stride - self.above) // self.stride)
-
-    def most_late(self, late: int) -> int:
-        """How late the operand may be of a result that is so late."""
-        return self.stride * late + self.stride + self.above - self.reach
 
 
 def windowed(node: Node) -> bool:
     """Whether the node is a convolution of one image of bytes."""
-    return node.attrs.keys() >= WINDOW and rows_of(node.outputs[0]) > 0
+    return node.attrs.keys() >= PADDED_WINDOWS and rows_of(node.outputs[0]) > 0
 
 
 def pooled(node: Node) -> bool:
@@ -58,13 +42,9 @@ def _stored(v: Value, readers: Mapping[Value, list[Node]]) -> bool:
 
 def seen(node: Node) -> Seen:
     """The rows that a node of the loop sees of an image."""
-    a = node.attrs
-    if pooled(node):
-        apart = a["window_dilation"][ROW] if a.get("window_dilation") else 1
-        return Seen(a["strides"][ROW], 0, (a["window"][ROW] - 1) * apart + 1)
-    if not windowed(node):
-        return Seen()
-    return Seen(a["strides"][0], a["padding"][0][0], (a["window"][0] - 1) * a["dilation"][0] + 1)
+    of = seen_along(node, ROW)
+    assert of is not None
+    return of
 
 
 def rows_of(x: Operand) -> int:
@@ -110,13 +90,11 @@ class Plan:
 
     def back(self, node: Node, x: Value) -> int:
         """How many rows before a band of x the node sees."""
-        of = seen(node)
-        return of.stride * self.late[node.outputs[0]] + of.above - self.late[x]
+        return -seen(node).first(-self.late[node.outputs[0]]) - self.late[x]
 
     def reached(self, node: Node) -> int:
         """How many rows of its operand the node sees."""
-        of = seen(node)
-        return (self.band[node.outputs[0]] - 1) * of.stride + of.reach
+        return seen(node).count(self.band[node.outputs[0]])
 
     def padded(self, v: Value) -> Node | None:
         """A node whose windows see rows outside of the image; what they see is its zero."""
