@@ -4,6 +4,7 @@ instructions on emulated boards, whose outputs are compared with the evaluator's
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 import graphtool
 from benchmarks import tiny_emx, work
 from benchmarks.models import tiny
-from graphtool import interp
+from graphtool import interp, passes
 from graphtool.compile.build import emit
 from graphtool.compile.options import Build, Objective
 from graphtool.compile.source import Source
 from graphtool.compile.unit import unit_of
 from graphtool.ir.graph import Module
 from graphtool.native import board
+from graphtool.ops.costs import nbytes
 from graphtool.report.size import MemoryLimits, measured
 from graphtool.transforms.quantising import Quantisation
 
@@ -58,31 +60,36 @@ def quantised(name: str) -> tuple[Module, Any]:
 
 
 def of_target(name: str, module: Module, examples: Any, target: str) -> list[Row]:
-    """The rows of a target: ours, on the Cortex-M4 the peer's if it is installed, and ours with
-    rows that are streamed if that needs less."""
-    rows = [row(name, module, examples, target)]
+    """The rows of a target: ours, on the Cortex-M4 the peer's if it is installed, ours with rows
+    that are streamed if that needs less, and that of a step over new frames."""
+    x, want = exact(module, examples, target)
+    rows = [row(name, module, [x], want, target)]
     if target == PEER and tiny_emx.here(target):
-        x, want = exact(module, examples, target)
         peer = tiny_emx.row(work.root() / "tiny" / f"{name}_emx", module, x, want, target)
         each = peer["instructions"] / rows[0]["multiply-adds"]
         rows.append({"network": name.upper(), **peer, "a multiply-add": f"{each:.2f}"})
-    streamed = row(name, module, examples, target, "ram")
+    streamed = row(name, module, [x], want, target, "ram")
     if streamed["arena"] < rows[0]["arena"]:
-        each = streamed["instructions"] / rows[0]["multiply-adds"] if streamed["bits"] else 0
-        rows.append({**streamed, "network": f"{name.upper()}, streamed",
-                     "a multiply-add": f"{each:.2f}"})
+        rows.append({**streamed, "network": f"{name.upper()}, streamed"})
+    if name in tiny.STEPS:
+        axis = tiny.STEPS[name]
+        step = passes.run(module, f"step{{axis={axis}}}")
+        frames = next(iter(step.inputs.values())).shape[axis]
+        xs = np.split(x, x.shape[axis] // frames, axis)
+        rows.append({**row(name, step, xs, want, target), "network": f"{name.upper()}, a step"})
     for r in rows:
         print(line([r[c] for c in COLUMNS]), flush=True)
     return rows
 
 
-def row(name: str, module: Module, examples: Any, target: str, objective: Objective = "usual"
-        ) -> Row:
-    """What the network takes on a target; instructions where a board can be emulated here."""
+def row(name: str, module: Module, xs: Sequence[Any], want: bytes, target: str,
+        objective: Objective = "usual") -> Row:
+    """What the network takes on a target; where a board can be emulated here, the instructions of
+    a run, and whether the bytes are `want` after a run on each of the inputs."""
     how = Build(target=target, objective=objective)
     unit = unit_of(Source(module), how, name)
     report = measured(unit, how, {}, MemoryLimits())
-    count, same = on_board(name, module, examples, target, how)
+    count, same = on_board(name, module, xs, want, target, how)
     return {"network": name.upper(), "target": target, "arena": report.arena, "RAM": report.ram,
             "flash": report.flash, "of it weights": report.weights, "stack": report.stack,
             "instructions": count or "", "multiply-adds": report.operations / 2,
@@ -90,19 +97,20 @@ def row(name: str, module: Module, examples: Any, target: str, objective: Object
             "bits": {None: "", True: "equal", False: "differ"}[same]}
 
 
-def on_board(name: str, module: Module, examples: Any, target: str, how: Build
+def on_board(name: str, module: Module, xs: Sequence[Any], want: bytes, target: str, how: Build
              ) -> tuple[int, bool | None]:
-    """Instructions of a run on an emulated board, and whether its bytes are the evaluator's."""
+    """Instructions of a run on an emulated board, and whether the bytes of the last one are the
+    evaluator's."""
     if board.missing(target):
         return 0, None
     folder = work.root() / "tiny" / f"{name}_{target}"
     unit = unit_of(Source(module), how, name)
     emit(unit, folder, how)
-    x, want = exact(module, examples, target)
-    (folder / "board.c").write_text(board.program(name, [x.tobytes()]))
+    states = [n for t in list(module.inputs.values())[1:] if isinstance(n := nbytes(t), int)]
+    (folder / "board.c").write_text(board.program(name, [x.tobytes() for x in xs], states))
     sources = sorted(p.name for p in folder.glob("*.c") if p.name != f"{name}_example.c")
-    (got,), count = board.outputs(board.run(folder, sources, target), target)
-    return count, got == want
+    got, count = board.outputs(board.run(folder, sources, target), target)
+    return count // len(xs), got[-1] == want
 
 
 def exact(module: Module, examples: Any, target: str) -> tuple[Any, bytes]:
@@ -126,6 +134,8 @@ def report(rows: list[Row], command: str) -> str:
         "runtime nothing is counted. RAM is the arena, input, output and static data. Instructions "
         "are counted by qemu (`-icount shift=0`), they are not cycles; `bits`: the output of the "
         "board beside the evaluator's. gcc -O2; seeded weights. Rows of emx-onnx-cgen "
-        "are its C of the same networks: its arena is what malloc gives at the same time. "
-        f"Command: `{command}`.", "", line(list(COLUMNS)), "|" + "---|" * 2 + "---:|" * 7 + "---|",
+        "are its C of the same networks: its arena is what malloc gives at the same time. SWW is a "
+        "network of our own, as a streaming wake word is: `a step` computes what two new frames of "
+        f"60 change, and its RAM has the state. Command: `{command}`.", "",
+        line(list(COLUMNS)), "|" + "---|" * 2 + "---:|" * 7 + "---|",
         *(line([r[c] for c in COLUMNS]) for r in rows), ""])

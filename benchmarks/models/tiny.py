@@ -1,6 +1,7 @@
 """The four networks of MLPerf Tiny v1, by its public definitions, with seeded weights: keywords
 (DS-CNN), visual wake words (MobileNet v1, a quarter of the channels), images (ResNet-8), and
-anomalies (an autoencoder)."""
+anomalies (an autoencoder). And a streaming wake word, as v1.3 has one, of our own definition: the
+window is 60 frames of 40 features, and no layer pads the time."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 
-def _unit(inputs: int, outputs: int, size: Any, stride: int = 1, padding: Any = 0,
+def _unit(inputs: int, outputs: int, size: Any, stride: Any = 1, padding: Any = 0,
           groups: int = 1, active: bool = True) -> nn.Sequential:
     """A convolution, a batch norm, and mostly a relu."""
     parts = [nn.Conv2d(inputs, outputs, size, stride, padding, groups=groups, bias=False),
@@ -84,9 +85,17 @@ def ad() -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(widths[-1], widths[0]))
 
 
+def sww() -> nn.Module:
+    body = [_unit(40, 64, (3, 1), (2, 1))]
+    for _ in range(4):
+        body += [_unit(64, 64, (5, 1), 1, 0, 64), _unit(64, 64, 1)]
+    return _Pooled(nn.Sequential(*body), 64, 3)
+
+
+STEPS = {"sww": 2}  # the axis of time of networks that also run step by step
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "kws": (kws, (1, 49, 10)), "vww": (vww, (3, 96, 96)), "ic": (ic, (3, 32, 32)),
-    "ad": (ad, (640,))}
+    "ad": (ad, (640,)), "sww": (sww, (40, 60, 1))}
 
 
 def made(name: str, examples: int = 32) -> tuple[nn.Module, torch.Tensor]:

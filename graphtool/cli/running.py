@@ -19,6 +19,9 @@ from graphtool.errors import UsageError, listed
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
 Verify = Annotated[bool, typer.Option(
     "--verify", help="Check the library and the weights against their hashes first.")]
+Steps = Annotated[int | None, typer.Option(
+    "--steps", metavar="AXIS", help="The inputs go on along this axis: run each part of them, "
+    "with the state that the part before left. A state that is not given is zeros.")]
 Vs = Annotated[str | None, typer.Option(
     "--vs", help="Another runtime to time alternately: onnxruntime.")]
 Rival = Annotated[Path | None, typer.Option("--model", help="The .onnx file for --vs.")]
@@ -37,13 +40,14 @@ Allowed = Annotated[str, typer.Option(
 def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
         input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
         dim: options.Dim = None, threads: options.Threads = None,
-        verify: Verify = False, entry: options.Entry = None) -> int:
+        verify: Verify = False, entry: options.Entry = None, steps: Steps = None) -> int:
     """Run compiled code on inputs.
 
     The outputs are written to an .npz file, or printed in short. The exit code is 1 if the program
     itself states what it expects, and this is not so."""
     from graphtool.cli.transform import judged
     from graphtool.native import runtime
+    from graphtool.native.stepping import over
     from graphtool.verify.sides import build_inputs
     model = runtime.load(build, threads, verify, entry=entry)
     note_of_threads(model.manifest, threads)
@@ -52,7 +56,7 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
                             (lambda: build_inputs(model, seed, sizes)) if random else None)
     if model.manifest.training is not None:
         terminal.note("this is a training step: `graphtool train` runs it over data")
-    return judged(dict(model.run(arrays)), out)
+    return judged(dict(model.run(arrays) if steps is None else over(model, arrays, steps)), out)
 
 
 def check(a: Annotated[str, typer.Argument(

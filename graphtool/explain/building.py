@@ -154,6 +154,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "An input must be a numpy array, or an object on the CPU that supports DLPack."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
+    "GT2224": ("no run step by step",
+               "`run --steps AXIS` takes a build whose graph updates a state, as the pass `step` "
+               "makes, and inputs that go on along the axis: as long as a whole number of steps."),
     "GT2222": ("a build of several entry points",
                "Each entry point is a function with inputs and outputs of its own: --entry NAME, "
                "or graphtool.load(folder, entry=NAME). `graphtool show BUILD` lists them."),

@@ -88,7 +88,7 @@ uint32_t board_ticks(void);
 static const uint8_t examples[][{bytes}] __attribute__((aligned(8))) = {{
 {rows}}};
 static uint8_t output[{upper}_OUTPUT0_BYTES] __attribute__((aligned(8)));
-static char arena[{upper}_ARENA_BYTES + 64];
+{states}static char arena[{upper}_ARENA_BYTES + 64];
 
 static void hex(const uint8_t *bytes, size_t count)
 {{
@@ -105,8 +105,8 @@ int main(void)
     char *const start = arena + (64 - (uintptr_t)arena % 64) % 64;
     uint32_t ticks = 0;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {{
-        const void *const inputs[] = {{examples[i]}};
-        void *const outputs[] = {{output}};
+        const void *const inputs[] = {{examples[i]{held}}};
+        void *const outputs[] = {{output{held}}};
         const uint32_t before = board_ticks();
         const int status = {name}_run(NULL, start, NULL, inputs, outputs, 1);
         ticks += (board_ticks() - before) & 0xffffff;
@@ -122,11 +122,16 @@ int main(void)
 """
 
 
-def program(name: str, examples: Sequence[bytes]) -> str:
+def program(name: str, examples: Sequence[bytes], states: Sequence[int] = ()) -> str:
     """The C of a program that runs a model of one input and one output on each example: the bytes
-    of its input."""
+    of its input. States of so many bytes follow the input and the output, and begin as zeros; each
+    run updates them."""
+    held = [f"state{i}" for i in range(len(states))]
+    declared = "".join(f"static uint8_t {s}[{n}] __attribute__((aligned(8)));\n"
+                       for s, n in zip(held, states, strict=True))
     rows = "".join(f"    {{{','.join(map(str, e))}}},\n" for e in examples)
-    return PROGRAM.format(name=name, upper=name.upper(), bytes=len(examples[0]), rows=rows)
+    return PROGRAM.format(name=name, upper=name.upper(), bytes=len(examples[0]), rows=rows,
+                          states=declared, held="".join(f", {s}" for s in held))
 
 
 def outputs(text: str, target: str) -> tuple[list[bytes], int]:
