@@ -8,7 +8,7 @@ after each operation they are widened by a part in 10¹², which is more than fl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -38,6 +38,21 @@ class Enclosure:
     def computed(self) -> tuple[Array, Array]:
         """Between which numbers the computed one is."""
         return self.lo - self.err, self.hi + self.err
+
+    def tube(self) -> Enclosure:
+        """The numbers that may be computed, as real numbers."""
+        return Enclosure(*self.computed, np.zeros_like(self.err))
+
+    def real(self) -> Enclosure:
+        """The same without error."""
+        return replace(self, err=np.zeros_like(self.err))
+
+    def about(self) -> Enclosure:
+        """The middle of the numbers that may be computed, and their distance from it as error."""
+        low, high = self.computed
+        middle = np.where(low == high, low, (low + high) / 2)
+        rest = np.where(low == high, 0.0, (high - low) / 2 + np.abs(middle) * _WIDER)
+        return Enclosure(middle, middle, rest)
 
     def map(self, move: Callable[[Array], Array]) -> Enclosure:
         """The enclosure after a function that only moves elements."""
@@ -82,6 +97,9 @@ class Precision:
         gamma = n * self.unit / (1 - n * self.unit)
         return np.where(most * (1 + gamma) > self.greatest, np.inf,
                         gamma * most + 2 * n * self.least)
+
+
+EXACT = Precision(0.0, 0.0, np.inf)  # real arithmetic
 
 
 def precision(dtype: DType) -> Precision:

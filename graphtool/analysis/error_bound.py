@@ -8,84 +8,188 @@ sum. It does not hold for methods that transform the numbers first (Winograd, pr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from graphtool import ops as o
 from graphtool.analysis.enclosure import (
+    EXACT,
     Array,
     Enclosure,
-    Precision,
-    added,
-    enclosed,
     exactly,
-    inverse,
-    limited,
-    multiplied,
-    negative,
     precision,
-    rising,
-    rounded,
 )
-from graphtool.dtypes import DType
+from graphtool.analysis.gains import gains, lengths
+from graphtool.analysis.meanings import LOGIC, MEANING, Operands
+from graphtool.dtypes import DType, float64
 from graphtool.errors import InputError
 from graphtool.interp import Setting, evaluate_op
 from graphtool.ir.facets import Movement
-from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
+from graphtool.ir.graph import Graph, Node, Value, is_constant
 from graphtool.ir.op import Op
-from graphtool.ir.replay import replay
+from graphtool.ir.replay import last_uses, prune, rebuild, replay
 from graphtool.ir.trace import Builder
-from graphtool.symbolic import Dim, substitute
-
-Operands = Sequence[Any]
-Meaning = Callable[[Node, Operands, Precision], Enclosure]
+from graphtool.ops.indexing import conv_defaults
 
 
-def error_bounds(module: Module, inputs: Mapping[str, Enclosure], sizes: Mapping[str, Dim],
-                 ) -> dict[str, Enclosure]:
-    """The enclosures of a module's outputs by name, for inputs within their enclosures.
+def flattened(graph: Graph) -> Graph:
+    """The graph with the definitions of those composites that have no bound of their own, and with
+    extremes of windows as extremes of slices, which have derivatives. Sizes are numbers."""
+    def rewrite(node: Node, operands: Operands, builder: Builder) -> Any:
+        xs = [builder.traced(x) if isinstance(x, Value) else x for x in operands]
+        if node.op is o.reduce_window and node.attrs["kind"] in _ENDS and _is_plain(node):
+            return (_extreme_of_slices(xs[0], node),)
+        if _has_meaning(node) or moves(node) or not node.op.decompose:
+            return None
+        out = node.op.decompose(*xs, **node.attrs)
+        return out if isinstance(out, tuple) else (out,)
+    new = prune(rebuild(graph, rewrite))
+    return new if len(new.nodes) == len(graph.nodes) else flattened(new)
+
+
+_ENDS: dict[str, tuple[Op, float]] = {"max": (o.max, -math.inf), "min": (o.min, math.inf)}
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a window takes neighbours of what is there."""
+    return all(d == 1 for n in ("base_dilation", "window_dilation") for d in node.attrs[n] or ())
+
+
+def _extreme_of_slices(x: Any, node: Node) -> Any:
+    """The extreme of the first elements of all windows, of the second ones, and so on."""
+    fn, end = _ENDS[node.attrs["kind"]]
+    strides, padding, *_ = conv_defaults(x.ndim, node.attrs["strides"], node.attrs["padding"],
+                                         None, None)
+    wide = o.pad(x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding), value=end)
+    spans = [(m - 1) * s + 1 for m, s in zip(node.outputs[0].type.shape, strides, strict=True)]
+    return reduce(fn, (
+        o.slice(wide, start=at, limit=tuple(map(sum, zip(at, spans, strict=True))), strides=strides)
+        for at in product(*map(range, node.attrs["window"]))))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What is known of the values of a graph. `found` are their enclosures. For values that depend
+    on an input, `own` is how far they may be from what their node gives in real arithmetic for the
+    computed operands that depend on inputs too, and `length` the Euclidean norm of the error, of
+    each of `count` examples along axis 0."""
+
+    count: int
+    found: dict[Value, Enclosure] = field(default_factory=dict)
+    own: dict[Value, Array] = field(default_factory=dict)
+    length: dict[Value, Array] = field(default_factory=dict)
+
+
+def enclosures(graph: Graph, inputs: Sequence[Enclosure], count: int = 1,
+               varying: Collection[Value] | None = None, exact: bool = False) -> Errors:
+    """The errors in a flat graph, for inputs within theirs; if it is `exact`, its arithmetic is.
+    No node mixes the `count` examples along axis 0 of what depends on the `varying` inputs, by
+    default all.
 
     Raises InputError GT0534 for an op that has no bound here.
     """
-    setting = Setting(dict(sizes))
-    values = [inputs[name] for name in inputs]
+    known = Errors(count, dict(zip(graph.inputs, inputs, strict=True)))
+    for v in graph.inputs if varying is None else varying:
+        known.own[v] = known.found[v].err
+        known.length[v] = lengths(known.found[v].err, count)
 
     def apply(node: Node, *xs: Any) -> list[Enclosure]:
-        return _node(node, xs, setting)
+        out = of_node(node, xs, exact)
+        if any(x in known.own for x in node.inputs):
+            own = _own(node, xs, known, exact)
+            known.own.update(zip(node.outputs, own, strict=True))
+            out = [_shortened(node, xs, x, v, known, exact)
+                   for x, v in zip(out, node.outputs, strict=True)]
+        known.found.update(zip(node.outputs, out, strict=True))
+        return out
     with np.errstate(all="ignore"):
-        outputs = replay(module.graph, values, apply)
-    return dict(zip(module.output_names, outputs, strict=True))
+        replay(graph, inputs, apply, last_uses(graph))
+    return known
 
 
-def _node(node: Node, xs: Operands, setting: Setting) -> list[Enclosure]:
+def _own(node: Node, xs: Operands, known: Errors, exact: bool) -> list[Array]:
+    """The errors of results where operands that depend on an input are as they are computed."""
+    fixed = [x for x, v in zip(xs, node.inputs, strict=True) if v not in known.own]
+    if exact and all(map(_is_exact, fixed)):
+        return [np.zeros(v.type.shape) for v in node.outputs]
+    return [x.err for x in of_node(node, [
+        x.tube() if v in known.own else x for x, v in zip(xs, node.inputs, strict=True)], exact)]
+
+
+def _shortened(node: Node, xs: Operands, x: Enclosure, v: Value, known: Errors, exact: bool,
+               ) -> Enclosure:
+    """A result whose errors are no larger than the length of all together, which is kept."""
+    count, length, own = known.count, lengths(x.err, known.count), known.own[v]
+    steps = is_smooth(node, known.found)
+    if node.op is o.select:  # one of two, and where it is open which, the other one
+        steps, sure = True, [x.real() if isinstance(x, Enclosure) else x for x in xs[1:]]
+        own = of_node(node, [xs[0], *sure], exact)[0].err
+    if steps:
+        moved = [known.length[y] * g for y, g in zip(node.inputs, gains(node, xs), strict=True)
+                 if y in known.own]
+        length = np.fmin(length, sum(moved, lengths(own, count)))
+    known.length[v] = length
+    each = length.reshape(count, *(1,) * (x.err.ndim - 1)) if x.err.ndim else length[0]
+    return Enclosure(x.lo, x.hi, np.fmin(x.err, each))
+
+
+def of_node(node: Node, xs: Operands, exact: bool = False) -> list[Enclosure]:
+    """The enclosures of the results of a node, which is computed in real arithmetic if `exact`.
+
+    Raises InputError GT0534 for an op that has no bound here.
+    """
     op, kind = node.op, node.outputs[0].type.dtype
+    if op in LOGIC:
+        kind = next(x.type.dtype for x in node.inputs if isinstance(x, Value))
     if is_constant(node):
         return [exactly(np.asarray(node.attrs["data"].source, np.float64))]
-    if op.movement is not Movement.NONE:
-        return [_moved(node, xs, setting)]
-    meaning = _MEANING.get(op)
-    if meaning is not None and kind.kind != "bool" and not (
-            kind.is_integer and op is o.div) and len(node.outputs) == 1:
-        shape: Any = tuple(substitute(d, setting.sizes) for d in node.outputs[0].type.shape)
-        out = meaning(node, [_operand(x, kind) for x in xs], precision(kind))
+    if moves(node) or (exact and op is o.scatter):
+        return [_moved(node, xs)]
+    if _has_meaning(node):
+        p = EXACT if exact else precision(kind)
+        out = MEANING[op](node, [_operand(x, float64 if exact else kind) for x in xs], p)
+        shape: Any = node.outputs[0].type.shape
         return [out.map(lambda x: np.broadcast_to(x, shape))]
-    if op.decompose is not None:
-        return _decomposed(node, xs, setting)
     if all(_is_exact(x) for x in xs):
         return [exactly(r) for r in evaluate_op(op, [
-            _typed(x, v) for x, v in zip(xs, node.inputs, strict=True)], node.attrs, setting)]
+            _typed(x, v) for x, v in zip(xs, node.inputs, strict=True)], node.attrs, Setting())]
     raise InputError("GT0534", f"no error bound of {op.name} is known", where=node.outputs[0].hint)
+
+
+def is_smooth(node: Node, tubes: Mapping[Value, Enclosure]) -> bool:
+    """Whether the results are functions of the floats among the operands without a jump, and the
+    op's vjp has their derivatives."""
+    return node.op.vjp is not None and node.op is not o.round and all(
+        v.type.dtype.is_float for v in node.outputs) and (
+        _has_meaning(node) or moves(node)) and all(
+        x.type.dtype.is_float or _is_exact(tubes[x]) for x in node.inputs if isinstance(x, Value))
+
+
+def moves(node: Node) -> bool:
+    """Whether the results are elements of the operands."""
+    return node.op.movement is not Movement.NONE or node.op is o.gather
+
+
+def _has_meaning(node: Node) -> bool:
+    """Whether the table says what the node does to enclosures."""
+    kind = node.outputs[0].type.dtype
+    return node.op in MEANING and len(node.outputs) == 1 and (
+        kind.kind != "bool" or node.op in LOGIC) and not (kind.is_integer and node.op is o.div)
 
 
 def _operand(x: Any, kind: DType) -> Enclosure | None:
     """An operand; a number is computed as its type has it."""
     if isinstance(x, Enclosure) or x is None:
         return x
-    exact = exactly(x)
-    return enclosed(exact.lo, exact.hi, np.abs(exact.lo - np.asarray(x).astype(
-        kind.numpy).astype(np.float64)) if np.isfinite(exact.lo) else exact.err)
+    real = exactly(x)
+    if np.isfinite(real.lo):
+        return replace(real, err=np.abs(real.lo - np.asarray(x).astype(kind.numpy).astype(float)))
+    return real
 
 
 def _is_exact(x: Any) -> bool:
@@ -99,225 +203,18 @@ def _typed(x: Any, v: Any) -> Any:
     return x.lo.astype(v.type.dtype.numpy) if isinstance(x, Enclosure) else x
 
 
-def _moved(node: Node, xs: Operands, setting: Setting) -> Enclosure:
-    """The elements of an op that only moves them. What it fills in has no error."""
+def _moved(node: Node, xs: Operands) -> Enclosure:
+    """The elements of an op that only moves them, to places that are known. What it fills in has no
+    error."""
+    at = node.op.indexing.indices if node.op.indexing is not None else None
+    if at is not None and not _is_exact(xs[at]):
+        raise InputError("GT0534", f"it is not known from where {node.op.name} takes its elements",
+                         where=node.outputs[0].hint)
+
     def move(part: Callable[[Enclosure], Array], attrs: Mapping[str, Any]) -> Array:
-        arrays = [part(x) if isinstance(x, Enclosure) else x for x in xs]
-        return np.asarray(evaluate_op(node.op, arrays, attrs, setting)[0], np.float64)
+        arrays = [x if not isinstance(x, Enclosure) else part(x) if k != at else
+                  _typed(x, node.inputs[k]) for k, x in enumerate(xs)]
+        return np.asarray(evaluate_op(node.op, arrays, attrs)[0], np.float64)
     filled = {**node.attrs, **({"value": 0.0} if "value" in node.attrs else {})}
     return Enclosure(move(lambda x: x.lo, node.attrs), move(lambda x: x.hi, node.attrs),
                      move(lambda x: x.err, filled))
-
-
-def _decomposed(node: Node, xs: Operands, setting: Setting) -> list[Enclosure]:
-    """A composite by its definition."""
-    builder = Builder()
-    args = [builder.traced(x) if isinstance(x, Value) else x for x in node.inputs]
-    assert node.op.decompose is not None
-    out = node.op.decompose(*args, **node.attrs)
-    results = tuple(t.value for t in (out if isinstance(out, tuple) else (out,)))
-    given = {v: x for v, x in zip(node.inputs, xs, strict=True) if isinstance(v, Value)}
-    body = Graph(tuple(given), tuple(builder.nodes), results)
-    return replay(body, list(given.values()), lambda n, *ys: _node(n, ys, setting))
-
-
-# ---- what ops mean -----------------------------------------------------------------------------
-
-def _sum_of(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    """Σ over axes."""
-    (x,), axes = xs, tuple(a % xs[0].lo.ndim for a in node.attrs["axes"])
-    lo, hi, err, most = (v.sum(axis=axes, keepdims=True) for v in (x.lo, x.hi, x.err, x.most))
-    terms = int(np.prod([x.lo.shape[a] for a in axes]))
-    return enclosed(lo, hi, err + (p.sums(terms, most) if terms > 1 else 0))
-
-
-def _contraction(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    """A product or a convolution, as sums of products of two enclosures.
-
-    The centre and radius of a product of intervals: a·b ∈ m·n ± (|m|·s + r·|n| + r·s).
-    """
-    a, b = xs
-    def of(x: Array, y: Array) -> Array:
-        attrs = {**node.attrs, "dtype": None}
-        return np.asarray(evaluate_op(node.op, [x, y], attrs)[0], np.float64)
-    (m, r), (n, s) = ((np.add(v.lo, v.hi) / 2, np.subtract(v.hi, v.lo) / 2) for v in (a, b))
-    for x in (a, b):
-        if not np.isfinite(x.most).all():
-            raise InputError("GT0534", f"an operand of {node.op.name} is unbounded",
-                             where=node.outputs[0].hint)
-    centre, radius = of(m, n), of(np.abs(m), s) + of(r, np.abs(n) + s)
-    real = [np.maximum(np.abs(v.lo), np.abs(v.hi)) for v in (a, b)]
-    err = of(real[0], b.err) + of(a.err, real[1] + b.err)
-    most = of(a.most, b.most)
-    terms = int(of(np.ones_like(a.lo), np.ones_like(b.lo)).max(initial=0))
-    return enclosed(centre - radius - _slack(most), centre + radius + _slack(most),
-                    err + _slack(err) + p.sums(terms, most))
-
-
-def _slack(most: Array) -> Array:
-    """More than float64 rounds away in sums of up to a million terms with these magnitudes."""
-    return most * 1e-9
-
-
-def _extreme(greater: bool) -> Meaning:
-    fn = np.maximum if greater else np.minimum
-
-    def of(node: Node, xs: Operands, _: Precision) -> Enclosure:
-        a, b = xs
-        lo, hi = fn(a.lo, b.lo), fn(a.hi, b.hi)
-        (la, ha), (lb, hb) = a.computed, b.computed
-        first, second = (la >= hb, lb >= ha) if greater else (ha <= lb, hb <= la)
-        err = np.where(first, a.err, np.where(second, b.err, np.maximum(a.err, b.err)))
-        return Enclosure(*np.broadcast_arrays(lo, hi, err))
-    return of
-
-
-def _reduced(greater: bool) -> Meaning:
-    fn = np.max if greater else np.min
-
-    def of(node: Node, xs: Operands, _: Precision) -> Enclosure:
-        (x,) = xs
-        axes = tuple(a % x.lo.ndim for a in node.attrs["axes"])
-        return Enclosure(fn(x.lo, axis=axes, keepdims=True), fn(x.hi, axis=axes, keepdims=True),
-                         x.err.max(axis=axes, keepdims=True))
-    return of
-
-
-def _windows(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    """Sums and extremes over windows."""
-    (x,), kind = xs, node.attrs["kind"]
-    if kind not in ("sum", "max", "min"):
-        raise InputError("GT0534", f"no error bound of a windowed {kind} is known")
-
-    def of(v: Array, kind: str) -> Array:
-        return np.asarray(evaluate_op(node.op, [v], {**node.attrs, "kind": kind})[0], np.float64)
-    lo, hi = of(x.lo, kind), of(x.hi, kind)
-    if kind != "sum":
-        return Enclosure(lo, hi, np.maximum(of(x.err, "max"), 0))
-    terms = int(np.prod(node.attrs["window"]))
-    return enclosed(lo, hi, of(x.err, "sum") + p.sums(terms, of(x.most, "sum")))
-
-
-def _softmax(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    """pᵢ = 1 / Σⱼ exp(xⱼ − xᵢ). Errors of x up to e change it by a factor between exp(−2e) and
-    exp(2e); each step rounds, the difference in the exponent by its own magnitude."""
-    (x,), axis = xs, node.attrs["axis"]
-    top, least = x.hi.max(axis=axis, keepdims=True), x.lo.max(axis=axis, keepdims=True)
-    up, down = np.exp(x.hi - top), np.exp(x.lo - top)
-    lo = down / (down + up.sum(axis=axis, keepdims=True) - up)
-    hi = up / (up + down.sum(axis=axis, keepdims=True) - down)
-    e = x.err.max(axis=axis, keepdims=True)
-    far = np.maximum(top - x.lo, least - x.lo).max(axis=axis, keepdims=True) + 2 * e
-    terms = x.lo.shape[axis]
-    factor = np.exp(2 * e + 2 * p.unit * far) * (1 + 2 * _UNITS[o.exp] * p.unit) ** 2 * (
-        1 + 2 * (terms + 2) * p.unit)
-    return limited(enclosed(lo, hi, hi * (factor - 1) + (terms + 2) * 4 * p.least), 0.0, 1.0)
-
-
-def _norm(centre: bool) -> Meaning:
-    """x / √(mean x² + ε) of x, or of x less its mean; both in real arithmetic at most √n.
-
-    With d the error of x, its root mean square differs by rms(d), so the result differs by at most
-    2·max|d| / √(v + ε), where v is the least mean square; rounding adds to d.
-    """
-    def of(node: Node, xs: Operands, p: Precision) -> Enclosure:
-        x, *affine = xs
-        axes = tuple(a % x.lo.ndim for a in node.attrs["axes"])
-        n, eps = int(np.prod([x.lo.shape[a] for a in axes])), node.attrs["epsilon"]
-        over: dict[str, Any] = {"axis": axes, "keepdims": True}
-        lo, hi, d = x.lo, x.hi, x.err
-        if centre:
-            lo, hi = x.lo - x.hi.mean(**over), x.hi - x.lo.mean(**over)
-            mean_error = x.err.mean(**over) + p.sums(n, x.most.mean(**over)) + p.rounds(
-                x.most.max(**over))
-            d = x.err + mean_error + p.rounds(2 * x.most.max(**over))
-        nearest = np.where((lo <= 0) & (hi >= 0), 0, np.minimum(np.abs(lo), np.abs(hi)))
-        worst = np.maximum(np.abs(lo), np.abs(hi))
-        small = np.sqrt((nearest**2).mean(**over) + eps)
-        computed = np.maximum(small - np.sqrt((d**2).mean(**over)), np.sqrt(eps))
-        relative = (n + 8) * p.unit / (1 - (n + 8) * p.unit)  # of mean, square, root and quotient
-        size = np.minimum((worst + d) / computed, np.sqrt(n) * (1 + d.max(**over) / computed))
-        root = np.sqrt(n)
-        err = np.minimum(2 * d.max(**over) / computed + relative * size + p.least * n / computed,
-                         2 * root * (1 + relative))  # both are at most √n
-        y = limited(enclosed(np.where(lo < 0, lo / small, 0), np.where(hi > 0, hi / small, 0),
-                             err), -root, root)
-        for fn, v in zip((_product_of, _added), affine, strict=False):
-            y = y if v is None else fn(node, (y, v), p)
-        return y
-    return of
-
-
-def _product_of(_: Node, xs: Operands, p: Precision) -> Enclosure:
-    return rounded(multiplied(*xs), p)
-
-
-def _added(_: Node, xs: Operands, p: Precision) -> Enclosure:
-    return rounded(added(*xs), p)
-
-
-def _relu(_: Node, xs: Operands, __: Precision) -> Enclosure:
-    (x,) = xs
-    err = np.where(x.computed[1] <= 0, 0.0, x.err)
-    return Enclosure(np.maximum(x.lo, 0), np.maximum(x.hi, 0), err)
-
-
-def _clamped(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    x, low, high = xs
-    x = x if low is None else _extreme(True)(node, (x, low), p)
-    return x if high is None else _extreme(False)(node, (x, high), p)
-
-
-def _whole(_: Node, xs: Operands, __: Precision) -> Enclosure:
-    """The nearest whole number: where the computed number may lie on the other side of a half, one
-    more or less."""
-    (x,) = xs
-    low, high = x.computed
-    same = np.rint(low) == np.rint(high)
-    return Enclosure(np.rint(x.lo), np.rint(x.hi),
-                     np.where(same | (x.err == 0), 0.0, np.ceil(x.err)))
-
-
-def _cast(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    """Into another type: a float is rounded; to an integer it is cut towards 0 and to the range."""
-    (x,), kind = xs, node.outputs[0].type.dtype
-    if kind.is_float:
-        return rounded(x, p)
-    low, high = float(kind.low), float(kind.high)
-
-    def cut(v: Array) -> Array:
-        return np.asarray(np.trunc(np.clip(v, low, high)))
-    least, most = (cut(v) for v in x.computed)
-    err = np.where(x.err == 0, 0.0, np.minimum(np.ceil(x.err), most - least))
-    return Enclosure(cut(x.lo), cut(x.hi), err)
-
-
-_UNITS = {o.exp: 2, o.expm1: 2, o.log: 2, o.log1p: 4, o.tanh: 10, o.sigmoid: 5, o.erf: 12,
-          o.sqrt: 1, o.atan: 3}  # twice docs/numerics.md's, in halves of a unit in the last place
-_RISING: dict[Op, tuple[Callable[..., Any], Callable[[Array, Array], Array]]] = {
-    o.exp: (np.exp, lambda lo, hi: np.exp(hi)),
-    o.expm1: (np.expm1, lambda lo, hi: np.exp(hi)),
-    o.log: (np.log, lambda lo, hi: np.where(lo > 0, 1 / lo, np.inf)),
-    o.log1p: (np.log1p, lambda lo, hi: np.where(lo > -1, 1 / (1 + lo), np.inf)),
-    o.sqrt: (np.sqrt, lambda lo, hi: np.where(lo > 0, 0.5 / np.sqrt(np.maximum(lo, 1e-300)),
-                                              np.inf)),
-    o.tanh: (np.tanh, lambda lo, hi: np.ones_like(lo)),
-    o.atan: (np.arctan, lambda lo, hi: np.ones_like(lo)),
-    o.sigmoid: (lambda x: 1 / (1 + np.exp(-x)), lambda lo, hi: np.full_like(lo, 0.25)),
-    o.erf: (np.vectorize(math.erf, otypes=[np.float64]),
-            lambda lo, hi: np.full_like(lo, 2 / np.sqrt(np.pi)))}
-
-
-def _risen(node: Node, xs: Operands, p: Precision) -> Enclosure:
-    f, slope = _RISING[node.op]
-    return rounded(rising(f, slope, xs[0]), p, _UNITS[node.op])
-
-
-_MEANING: dict[Op, Meaning] = {
-    o.add: _added, o.sub: lambda n, xs, p: rounded(added(xs[0], negative(xs[1])), p),
-    o.mul: _product_of, o.div: lambda n, xs, p: rounded(multiplied(xs[0], inverse(xs[1])), p, 1),
-    o.neg: lambda n, xs, p: negative(xs[0]), o.max: _extreme(True), o.min: _extreme(False),
-    o.matmul: _contraction, o.conv: _contraction, o.reduce_sum: _sum_of,
-    o.reduce_max: _reduced(True), o.reduce_min: _reduced(False), o.reduce_window: _windows,
-    o.softmax: _softmax, o.layer_norm: _norm(True), o.rms_norm: _norm(False), o.relu: _relu,
-    o.clamp: _clamped, o.cast: _cast, o.round: _whole, **dict.fromkeys(_RISING, _risen)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,13 +10,16 @@ import numpy as np
 
 from graphtool import dtypes, interp
 from graphtool.analysis.enclosure import Enclosure, enclosed
-from graphtool.analysis.error_bound import error_bounds
+from graphtool.analysis.error_bound import enclosures, flattened
 from graphtool.analysis.made_up import made_up_sizes
 from graphtool.errors import InputError, UsageError, one_of
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
+from graphtool.passes.chunk import examples
+from graphtool.passes.specialize import specialize
 from graphtool.report.table import Column
-from graphtool.symbolic import substitute, symbols
+from graphtool.symbolic import Dim, substitute, symbols
+from graphtool.verify.sensitivity import sharpened
 
 Array = np.ndarray[Any, Any]
 
@@ -85,7 +88,7 @@ def bound(module: Module, ranges: Mapping[str, tuple[float, float]], data: Mappi
         given[name] = enclosed(data[name], data[name], 0.0) if name in data else Enclosure(
             np.full(shape, lo), np.full(shape, hi), np.zeros(shape))
         spans[name] = _span(given[name])
-    bounds = error_bounds(module, given, found)
+    bounds = _bounds(module, list(given.values()), found)
     rows = [BoundRow(n, *_span(b), float(b.err.max(initial=0.0))) for n, b in bounds.items()]
     rng = np.random.default_rng(seed)
     for k in range(samples):
@@ -93,6 +96,18 @@ def bound(module: Module, ranges: Mapping[str, tuple[float, float]], data: Mappi
         _compare(module, inputs, bounds, {row.name: row for row in rows})
     numbers = {n: d for n, d in found.items() if isinstance(d, int)}
     return BoundReport(spans, numbers, samples, rows)
+
+
+def _bounds(module: Module, given: Sequence[Enclosure], sizes: Mapping[str, Dim],
+            ) -> dict[str, Enclosure]:
+    """The enclosures of all outputs by name."""
+    numbers = {n: d for n, d in sizes.items() if isinstance(d, int) and n in module.symbols}
+    graph = flattened(specialize(module, **numbers).graph)
+    with np.errstate(all="ignore"):
+        apart = examples(graph)
+        count = given[0].lo.shape[0] if apart else 1
+        outputs = sharpened(graph, enclosures(graph, given, count), apart)
+    return dict(zip(module.output_names, outputs, strict=True))
 
 
 def _span(x: Enclosure) -> tuple[float, float]:

@@ -56,6 +56,14 @@ def chunk(graph: Graph, *, target: Target | None = None, size: int = 0) -> Graph
     return prune(_looped(graph, front, cut, batched, batch)) if front and cut else graph
 
 
+def examples(graph: Graph) -> set[Value]:
+    """The values with examples along axis 0, all of one count, if no node mixes any; else none."""
+    batch = _batch(graph)
+    last, batched = _one_by_one(graph, batch) if batch is not None else (0, set())
+    same = all(v.type.shape[0] == batch for v in batched)
+    return batched if same and last == len(graph.nodes) else set()
+
+
 def _batch(graph: Graph) -> int | None:
     """The size of axis 0 if all inputs have the same one, and it is a number above 1; else None."""
     first = {v.type.shape[0] if v.type.rank else 1 for v in graph.inputs}
