@@ -70,7 +70,7 @@ class Importing:
         (), "--inputs", several=True, metavar="NAME:TYPE",
         help="The name and type of an input of a torch model, as in x:f32[1,3,224,224]. For an "
         "ONNX model: s:(f32[4],f32[5]) gives the types in a sequence, x:none leaves an optional "
-        "input out. May be repeated.")
+        "input out, rate=16000 fills an input with a number for good. May be repeated.")
     capture: str | None = option(
         None, "--capture", words=partial(get_args, Capture),
         help="How to capture Python code: export (torch.export, the default) or fx (torch.fx) of a "

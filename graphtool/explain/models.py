@@ -54,9 +54,11 @@ TABLE: dict[str, tuple[str, str]] = {
                "the model is right, raise the limit with --limit."),
     "GT1030": ("empty bounds of a dimension", "The lower bound is above the upper one."),
     "GT1031": ("parts that cannot be read",
-               "A sequence is NAME:(f32[4],f32[5]), an optional NAME:f32[4] or NAME:none."),
+               "A sequence is NAME:(f32[4],f32[5]), an optional NAME:f32[4] or NAME:none. NAME=2 "
+               "makes an input a constant, if it has fixed sizes and its type has the number."),
     "GT1032": ("parts for an input that has none",
-               "Only inputs that are sequences or optionals consist of parts."),
+               "Only inputs that are sequences or optionals consist of parts, and only a tensor "
+               "can be a number."),
     "GT1040": ("nodes that ONNX cannot express",
                "Each op is listed once with its places. Before `opt`, a graph has more ops "
                "that ONNX knows; otherwise the graph can only be compiled."),

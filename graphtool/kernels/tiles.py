@@ -16,7 +16,7 @@ from graphtool.loops.touches import Numbers
 from graphtool.loops.ir import Apply, Const, If, Index, MacroValue
 from graphtool.loops.pull import View, row_stride
 from graphtool.ops.indexing import unflatten_index
-from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of, typical_size
+from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of, typical
 from graphtool.target import Target, tile_rows
 
 PANEL = 16  # the greatest width of a panel in tile.h, in vectors
@@ -101,7 +101,7 @@ def all_rows(a: View) -> Lines | None:
     rows = a.shape[:-1]
     if (step := row_stride(a)) is not None:
         return Lines((), product(rows), step, rows)
-    order = sorted(range(len(rows)), key=lambda i: -typical_size(a.strides[i]))
+    order = sorted(range(len(rows)), key=lambda i: -typical(a.strides[i]))
     axes, strides = (tuple(sizes[i] for i in order) for sizes in (rows, a.strides))
     step = row_stride(View(a.buffer, a.dtype, (*axes, a.shape[-1]), (*strides, a.strides[-1])))
     return None if step is None else Lines((), product(rows), step, axes, tuple(order))

@@ -28,7 +28,7 @@ from graphtool.symbolic import (
     substitute,
     symbol_of,
     symbols,
-    typical_size,
+    typical,
 )
 from graphtool.symbolic.poly import Call, terms_of
 
@@ -208,7 +208,7 @@ def by_stride(axes: Sequence[Axis], view: View) -> list[tuple[Symbol, Dim]]:
     for axis, stride in zip(axes, view.strides, strict=True):
         for n, loop in enumerate(axis):
             pairs.append((loop, stride * product(d for _, d in axis[n + 1:])))
-    pairs.sort(key=lambda pair: -typical_size(pair[1]))
+    pairs.sort(key=lambda pair: -typical(pair[1]))
     return [loop for loop, _ in pairs]
 
 

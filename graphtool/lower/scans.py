@@ -15,7 +15,16 @@ from graphtool.lower.loop_axes import joined_loops
 from graphtool.lower.slabs import BUSY, LEAST, TERMS, even, room
 from graphtool.lower.views import Storage
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, Symbol, ceildiv, minimum, product, symbol_of, typical_size
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    ceildiv,
+    minimum,
+    product,
+    symbol_of,
+    typical,
+    typical_size,
+)
 
 STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
@@ -63,7 +72,7 @@ def _slabs(x: View, out: View, axis: int, kind: str, count: int, reverse: bool,
     else:
         store = Store(out.buffer, out.index(place), value)
         body = (let, For(k, here, "serial", (store, step) if exclusive else (step, store)))
-    inner = sorted(loops, key=lambda a: -typical_size(x.strides[a]))
+    inner = sorted(loops, key=lambda a: -typical(x.strides[a]))
     return Lowered(workers([slab] * (count > 1) + [loops[a] for a in inner], body, names),
                    product(x.shape))
 

@@ -24,7 +24,16 @@ from graphtool.lower.scans import STEP, scans
 from graphtool.lower.scatters import scatter
 from graphtool.lower.unit_use import UnitUse
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, Symbol, bounds, coefficient, product, symbol_of, typical_size
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    bounds,
+    coefficient,
+    product,
+    symbol_of,
+    typical,
+    typical_size,
+)
 
 
 def lower_statements(use: UnitUse) -> list[Lowered]:
@@ -159,7 +168,7 @@ def _axes(out: View, shared: int | None, names: Names) -> tuple[list[Loop], tupl
 
 def _falling(loops: list[Loop], strides: tuple[Dim, ...]) -> list[Loop]:
     """The loops from outer to inner by falling stride."""
-    order = sorted(range(len(loops)), key=lambda a: -typical_size(strides[a]))
+    order = sorted(range(len(loops)), key=lambda a: -typical(strides[a]))
     return [loops[a] for a in order]
 
 

@@ -19,7 +19,7 @@ from graphtool.ir.graph import Node, Value
 from graphtool.loops.program import packs
 from graphtool.loops.pull import View, dense_strides
 from graphtool.ops.indexing import inverse, reshape_blocks
-from graphtool.symbolic import Dim, bounds, product, typical_size
+from graphtool.symbolic import Dim, bounds, known, maximum, product, typical
 
 SIDE = 16  # from this extent on, rows and columns are exchanged in square blocks
 LEAST = 1 << 12  # from this number of elements on, that is worth a separate kernel
@@ -77,7 +77,7 @@ def scattered(v: View) -> bool:
         return False
     run: Dim = 1  # the elements that the other axes cover without a gap
     for d, s in sorted(zip(v.shape[:-1], v.strides[:-1], strict=True),
-                       key=lambda axis: typical_size(axis[1])):
+                       key=lambda axis: typical(axis[1])):
         run = run * d if s == run else run
     return long((run,), SIDE)
 
@@ -168,6 +168,12 @@ class Storage:
     slot: int = 0
     weight: Weight | None = None
     label: str = ""
+
+    def __post_init__(self) -> None:
+        """A buffer of a branch that a run does not take may have a size below 0 there; it must not
+        move those behind it."""
+        if known(self.size, "<", 0) is not False:
+            self.size = maximum(self.size, 0)
 
     @property
     def packed(self) -> bool:

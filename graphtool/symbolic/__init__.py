@@ -33,6 +33,7 @@ from graphtool.symbolic.terms import (
     substitute,
     symbol,
     symbols,
+    typical,
     typical_size,
 )
 from graphtool.symbolic.text import text
@@ -43,4 +44,4 @@ __all__ = [
     "coefficient", "compared", "decide", "dim_of", "divides", "equations", "evaluate",
     "exact_quotient", "floordiv", "known", "line", "maximum", "minimum", "mod", "product",
     "sample_sizes", "single_call", "solved", "substitute", "symbol", "symbol_of", "symbols",
-    "text", "typical_size", "with_steps"]
+    "text", "typical", "typical_size", "with_steps"]

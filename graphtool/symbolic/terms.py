@@ -94,6 +94,12 @@ UNKNOWN = 128  # the typical size of an open size without an upper bound
 
 
 def typical_size(d: Dim) -> int:
+    """A size at the typical value of each open size, as `typical` gives it; 1 where an open one is
+    then smaller, as in a branch that such sizes do not take."""
+    return d if isinstance(d, int) else max(typical(d), 1)
+
+
+def typical(d: Dim) -> int:
     """The value of d at the typical value of each open size: its upper bound; UNKNOWN without one.
 
     What cannot be computed for all sizes at once is decided at it: the costs of kernels, and which

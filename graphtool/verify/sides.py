@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ def open_pair(a: str, b: str, entry: str | None = None, captures: tuple[str, str
     alone = bare.index(True) if sum(bare) == 1 else None
     if alone is None:
         left, right = (open_side(s, entry, c) for s, c in zip(sources, captures, strict=True))
-        return left, right
+        return _filled(left, right.module), _filled(right, left.module)
     other = open_side(sources[1 - alone], entry, captures[1 - alone])
     arrays = given(other) if given else other.make(0, {}) if other.make else {}
     specs = [f"{n}:{dtypes.of_numpy(arrays[n].dtype).short}{list(arrays[n].shape)}"
@@ -147,6 +147,17 @@ def of_onnx(path: Path, limits: Limits | None = None) -> Side:
         return of_module(import_source(str(path)))
     model = RuntimeProcess(path, limits)
     return Side("onnxruntime", model.inputs, model.run, source=path)
+
+
+def _filled(side: Side, module: Module | None) -> Side:
+    """The side of an ONNX file, whose inputs that are always one number in the module get it."""
+    table = module.meta.get("always", {}) if module is not None else {}
+    always = {name: np.full(sizes, number, dtypes.dtype(short).numpy)
+              for name, (short, *sizes, number) in table.items() if name in side.inputs}
+    if side.kind != "onnxruntime" or not always:
+        return side
+    return replace(side, inputs=tuple(n for n in side.inputs if n not in always),
+                   run=lambda xs: side.run({**xs, **always}))
 
 
 def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
@@ -228,8 +239,8 @@ class Oracle:
 ORACLES = {  # by the `oracle` of an importer
     "": Oracle(lambda source, module, specs, limits: of_module(
         module or import_source(source, inputs=specs, limits=limits))),
-    "onnxruntime": Oracle(lambda source, module, specs, limits: of_onnx(Path(source), limits),
-                          "onnxruntime"),
+    "onnxruntime": Oracle(lambda source, module, specs, limits: _filled(
+        of_onnx(Path(source), limits), module), "onnxruntime"),
     "torch": Oracle(lambda source, module, specs, limits: of_torch(source, module, specs)),
     "jax": Oracle(lambda source, module, specs, limits: of_jax(
         source, module or import_source(source, inputs=specs, capture="jax"), specs))}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import helper
 
+from graphtool import interp
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.ir import listing
+from graphtool.verify.imports import check_import
 from tests.importers.onnx.build import checked, evaluate, model, node, random, value
+from tests.lower.compiling import compiled, optimised
 
 
 def branch(text: str) -> Any:
@@ -56,3 +60,27 @@ def test_bounds_decide(compare: str, bounds: Any, rank: int) -> None:
 def test_other_comparisons_name_the_way_out() -> None:
     with pytest.raises(UnsupportedError, match=r"1 < T decides between them.*--dynamic T=2\.\."):
         checked(squeezes("Greater"))
+
+
+def test_sizes_inside_a_branch(tmp_path: Path) -> None:
+    """A branch that typical sizes do not take may have windows that do not fit; a check uses sizes
+    with which both branches have a meaning, but no run is required to."""
+    def of(window: str, stride: int) -> Any:
+        graph = branch(f"z = Conv(x, {window})")
+        graph.node[0].attribute.append(helper.make_attribute("strides", [stride]))
+        graph.node.append(node("r = ReduceMax(z)", keepdims=0))
+        graph.output[0].CopyFrom(value("r f32"))
+        return graph
+    proto = model([node("y = If(c)", then_branch=of("long", 64), else_branch=of("short", 1))],
+                  ["x f32 N 1 T", "c bool"], ["y f32"],
+                  {"long": random(2, 1, 200), "short": random(2, 1, 3)})
+    module = checked(proto)
+    assert module.meta["example_sizes"] == {"T": 200} and not listing.required(module)
+    assert module.symbols["T"].lo == 1
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    assert check_import(str(path), module).ok
+    run = compiled(optimised(module), tmp_path / "b")
+    for c, t in ((False, 9), (False, 300), (True, 300)):
+        x = {"x": random(2, 1, t), "c": np.bool_(c)}
+        np.testing.assert_allclose(run(**x)["y"], interp.run(module, x)["y"], rtol=1e-5)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from graphtool import interp
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UnsupportedError
 from graphtool.exporters.onnx import model_of
 from graphtool.ir import encode, listing, serial
 from graphtool.symbolic.text import name_text
@@ -230,3 +230,30 @@ def test_an_open_size_keeps_its_name(name: str) -> None:
         with pytest.raises(InputError) as caught:
             interp.run(m, {"x": np.zeros((9, 3), np.float32)})
         assert name_text(clean) + " = 9" in caught.value.message
+
+
+def test_a_range_of_floats_up_to_a_size() -> None:
+    """As detectors make the centres of their anchors."""
+    proto = model(["s = Shape(x)", "n = Gather(s, one)", "f = Cast(n)",
+                   "r = Range(low, f, step)", "y = Add(r, half)"], ["x f32 2 W"], ["y f32 C"],
+                  {"one": np.int64(1), "low": np.float32(1), "step": np.float32(2),
+                   "half": np.float32(0.5)})
+    proto.graph.node[2].attribute.append(helper.make_attribute("to", 1))
+    for n in (2, 5, 8):
+        agree(proto, {"x": random(2, n)})
+    proto.graph.initializer[2].CopyFrom(numpy_helper.from_array(np.float32(0.5), "step"))
+    with pytest.raises(UnsupportedError, match="a step that is a constant integer"):
+        checked(proto)
+
+
+def test_question_marks_are_sizes_of_their_own() -> None:
+    proto = model(["y = Relu(x)"], ["x f32 A B 3"], ["y f32 A B 3"])
+    for d in proto.graph.input[0].type.tensor_type.shape.dim[:2]:
+        d.dim_param = "?"
+    assert str(checked(proto).graph.inputs[0].type) == "f32[dim0,dim1,3]"
+
+
+def test_a_pool_has_room_for_a_window() -> None:
+    proto = model([node("y = MaxPool(x)", kernel_shape=[3], strides=[2], pads=[1, 0])],
+                  ["x f32 1 1 T"], ["y f32 1 1 U"])
+    assert checked(proto).symbols["T"].lo == 2

@@ -12,7 +12,7 @@ from graphtool import dtypes
 from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, listed
 from graphtool.front import REFUSED, Refused
 from graphtool.importers.onnx.driver.context import Frame, Session
-from graphtool.importers.onnx.driver.inputs import Parts
+from graphtool.importers.onnx.driver.inputs import Number, Parts
 from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType
@@ -22,11 +22,16 @@ from graphtool.ir.trace import Tracer
 def check_parts(importer: Session, inputs: Sequence[Any]) -> None:
     """Check `made_of` against the inputs, and take the named dimensions from it.
 
-    Raises UsageError GT1032 for a name that is not an input of a sequence or optional type.
+    Raises UsageError GT1032 for a name that is not an input of a sequence or optional type, or, if
+    a number is given, of a tensor type.
     """
     kinds = {v.name: v.type.WhichOneof("value") for v in inputs}
-    for name in importer.made_of:
-        if kinds.get(name, "tensor_type") == "tensor_type":
+    for name, parts in importer.made_of.items():
+        if isinstance(parts, Number):
+            if kinds.get(name) != "tensor_type":
+                raise UsageError("GT1032", f"{name!r} is no input that is a tensor",
+                                 hint=f"the inputs are {listed(kinds)}")
+        elif kinds.get(name, "tensor_type") == "tensor_type":
             what = "no sequence or optional" if name in kinds else "no input"
             raise UsageError("GT1032", f"{name!r} is {what}",
                              hint=f"the inputs are {listed(kinds)}; open dims of tensors are "
@@ -50,17 +55,38 @@ def entered(importer: Session, info: Any, frame: Frame) -> list[Tracer]:
         frame.env[name] = tuple(builder.constant(_pinned(x), f"{name}.{i}")
                                 for i, x in enumerate(given))
         return []
-    if name in importer.made_of:
-        frame.env[name] = _parts(importer, importer.made_of[name], name)
+    parts = importer.made_of.get(name)
+    if name in importer.made_of and not isinstance(parts, Number):
+        frame.env[name] = _parts(importer, parts, name)
         return [x for _, x in flat(name, frame.env[name])]
     try:
         type = importer.inputs.type(info)
     except Refused as refused:
         importer.refuse("input", str(refused), name)
         return []
+    if isinstance(parts, Number):
+        frame.env[name] = builder.constant(_filled(importer, name, type, parts), name)
+        return []
     tracer = builder.input(type, name)
     frame.env[name] = tracer if given is None else builder.constant(_pinned(given), name)
     return [tracer]
+
+
+def _filled(importer: Session, name: str, type: TensorType, number: Number) -> Array:
+    """The tensor of one number that an input always is; the module's meta data keep it.
+
+    Raises UsageError GT1031 for a number that is none of the type and for an open size.
+    """
+    sizes = [d for d in type.shape if isinstance(d, int)]
+    if len(sizes) < len(type.shape):
+        raise UsageError("GT1031", f"{name!r} is {type}: only a tensor of fixed sizes can be "
+                         "given a number", hint="fix its sizes with --dynamic NAME=SIZE")
+    with np.errstate(invalid="ignore"):
+        out = np.full(sizes, number).astype(type.dtype.numpy)
+    if not type.dtype.is_float and not (out == number).all():
+        raise UsageError("GT1031", f"{number} is no number of {name!r}, which is {type}")
+    importer.filled[name] = out
+    return out
 
 
 def _parts(importer: Session, parts: Parts, name: str) -> Any:

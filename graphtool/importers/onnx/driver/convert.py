@@ -105,6 +105,7 @@ class OnnxConversion(Session):
         values = tuple(self._value(x, name) for name, x in outputs)
         nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
         graph = prune(Graph(tuple(t.value for t in inputs), tuple(nodes), values))
+        self.examples.fit(graph, self.inputs.symbols)
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
                       self.places.table, donations, self._meta(), requires=self.knowledge.required,
                       modules=self.places.modules)
@@ -116,6 +117,8 @@ class OnnxConversion(Session):
                 "name": m.graph.name,
                 **({"licence": licence} if licence else {}),
                 **self.examples.meta(),
+                **({"always": {name: [dtypes.of_numpy(x.dtype).short, *x.shape, x.flat[0].item()]
+                               for name, x in self.filled.items()}} if self.filled else {}),
                 **({"warnings": rows} if (rows := self.strictness.warnings) else {})}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphtool.front import Array
+from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.onnx.driver.schemas import plain_domain
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Value
-from graphtool.ir.run_sizes import bare
-from graphtool.symbolic import Dim, floordiv, minimum, product, text
+from graphtool.ir.graph import Graph, Value
+from graphtool.ir.run_sizes import all_nodes, bare
+from graphtool.symbolic import Dim, Symbol, floordiv, minimum, product, text
 
 Example = int | float | str
 Examples = Mapping[int, Sequence[Dim | float]]
@@ -32,6 +33,14 @@ class ExampleValues:
         if all(x is None or isinstance(x, Array) for x in (*inputs, *results)):
             self.values |= _values(node, inputs, results, attributes)
             self.sizes |= _sizes(node, inputs)
+
+    def fit(self, graph: Graph, free: Mapping[str, Symbol]) -> None:
+        """Add sizes with which nothing inside of branches and loops is empty. They are not
+        required: a run may take another branch."""
+        inside = {*all_nodes(graph)} - {*graph.nodes}
+        shapes = (d - 1 for n in inside for v in n.outputs for d in v.type.shape)
+        least = {name: n for name, n in least_sizes(shapes, free).items() if n > 1}
+        self.sizes = {**least, **self.sizes}
 
     def meta(self) -> dict[str, Any]:
         """Entries of a module's meta data."""

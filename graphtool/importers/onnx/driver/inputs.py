@@ -3,6 +3,7 @@ make up an input that is a sequence or optional, as the command line gives them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +20,11 @@ from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
 
 Range = tuple[int, int | None]
-Parts = TensorType | Sequence["Parts"] | None
-"""What a sequence or an optional is made of: tensors, or nothing."""
+Number = bool | int | float
+Parts = TensorType | Number | Sequence["Parts"] | None
+"""What an input is made of: a sequence or an optional of tensors, or nothing; a tensor of one
+number, which is then no input."""
+_UNKNOWN = ("", "?", "-1", "None")  # written where a size is not known, for each its own
 _SIGNS = re.compile(r"[-+*/%(),\s]+")
 
 
@@ -79,7 +83,7 @@ class Inputs:
                 if d.dim_value < 0:
                     return self.fresh()
                 return int(d.dim_value)
-            case "dim_param" if d.dim_param:
+            case "dim_param" if d.dim_param not in _UNKNOWN:
                 return self.name(d.dim_param)
             case _:
                 return self.fresh()
@@ -166,6 +170,7 @@ def declared_dims(graph: Any) -> dict[str, tuple[int | None, ...]]:
 # ---- sequences and optionals --------------------------------------------------------------------
 
 _SPEC = re.compile(r"(?P<name>.+):(?P<parts>none|\w+\[[\d,\s]*\]|\(.*\))", re.DOTALL)
+_FIXED = re.compile(r"(?P<name>.+)=(?P<number>true|false|-?\d+(\.\d+)?([eE][-+]?\d+)?)", re.DOTALL)
 _TENSOR = re.compile(r"\s*(?P<type>\w+)\s*\[(?P<dims>[\d,\s]*)\]\s*")
 _DEEPEST = 8
 
@@ -173,15 +178,17 @@ _DEEPEST = 8
 def read_parts(specs: Sequence[str]) -> dict[str, Parts]:
     """The parts by input name.
 
-    A spec is `NAME:(f32[4],f32[5])` for a sequence, `NAME:f32[4]` or `NAME:none` for an optional.
-    Raises UsageError GT1031 for any other text.
+    A spec is `NAME:(f32[4],f32[5])` for a sequence, `NAME:f32[4]` or `NAME:none` for an optional,
+    `NAME=2` for a tensor. Raises UsageError GT1031 for any other text.
     """
     out: dict[str, Parts] = {}
     for text in specs:
-        match = _SPEC.fullmatch(text.strip())
-        if match is None:
+        if match := _SPEC.fullmatch(text.strip()):
+            out[match["name"]] = _parts(match["parts"], text, 0)
+        elif match := _FIXED.fullmatch(text.strip()):
+            out[match["name"]] = json.loads(match["number"])
+        else:
             raise _unreadable(text)
-        out[match["name"]] = _parts(match["parts"], text, 0)
     return out
 
 
@@ -213,4 +220,4 @@ def _split(source: str) -> list[str]:
 def _unreadable(text: str) -> UsageError:
     return UsageError("GT1031", f"cannot read what {text!r} is made of",
                       hint="NAME:(f32[4],f32[5]) for a sequence, NAME:f32[4] or NAME:none for an "
-                           "optional")
+                           "optional, NAME=2 for a tensor that is always 2")

@@ -17,7 +17,7 @@ from graphtool.importers.onnx.kit import Refused, Tracer, array_of, dim_tensor, 
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.run_sizes import all_nodes, at_most
-from graphtool.symbolic import Condition, Dim, maximum, text
+from graphtool.symbolic import Condition, Dim, known, maximum, text
 
 SELECTED = 4  # nodes of both branches, nested ones included, that are computed either way
 
@@ -70,9 +70,11 @@ def _assumed(sizes: Condition, ctx: Any) -> bool:
     if sizes.sign not in ("==", "!=") or builder.inside or not builder.knowledge.of_inputs(
             sizes.a, sizes.b):
         said = f"{text(sizes.a)} {sizes.sign} {text(sizes.b)}"
+        outer = ", and give an input that decides an outer branch its number, as in --inputs " \
+                "rate=16000" if builder.inside else ""
         raise Refused(f"the branches give results of different ranks, and {said} decides between "
                       "them: state the sizes so that it always holds or never, as in "
-                      "--dynamic T=2..")
+                      f"--dynamic T=2..{outer}")
     builder.require(sizes.a, sizes.b)
     return sizes.sign == "=="
 
@@ -83,9 +85,11 @@ def _nested(graph: Any) -> int:
 
 
 def _may_fail(side: TracedRegion) -> bool:
-    """Whether the branch compares sizes or indices, which may be wrong where it is not taken."""
+    """Whether the branch compares sizes or indices, which may be wrong where it is not taken, or
+    has a size that may then be negative."""
     return any(n.op.indexing is not None or Trait.SIZE in n.op.traits
                or n.op.lowering is Lowering.EVALUATED
+               or any(known(d, "<", 0) is not False for v in n.outputs for d in v.type.shape)
                for n in all_nodes(Graph((), tuple(side.builder.nodes), ())))
 
 

@@ -10,9 +10,14 @@ from graphtool.ops.indexing import Pairs, overhang
 from graphtool.symbolic import Dim, floordiv, product
 
 
-def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
+def pool_pads(x: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
               ceil_mode: int) -> tuple[Pairs, tuple[Dim, ...]]:
-    """The declared padding, and what ceil_mode adds behind each axis."""
+    """The declared padding, and what ceil_mode adds behind each axis.
+
+    An open size is required to have room for a window: without it, there is none by the
+    specification, but runtimes take what there is.
+    """
+    space = x.shape[2:]
     padding = window_pads(space, spans, strides, pads, auto_pad)
     if pads is not None and any(max(lo_hi) >= k for lo_hi, k in zip(padding, spans, strict=True)):
         raise ValueError(f"the pads {tuple(pads)} must be smaller than the window {spans}")
@@ -22,6 +27,8 @@ def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
             extra.append(0)
             continue
         extra.append(overhang(d, k, s, lo, hi))
+    for d, k, (lo, hi) in zip(space, spans, _grown(padding, extra), strict=True):
+        x.builder.fits(d + lo + hi - k)
     return padding, tuple(extra)
 
 
@@ -37,7 +44,7 @@ def max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations:
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     spans = spans_of(kernel_shape, dilations)
-    padding = _grown(*pool_pads(x.shape[2:], spans, strides, pads, auto_pad, ceil_mode))
+    padding = _grown(*pool_pads(x, spans, strides, pads, auto_pad, ceil_mode))
     y = o.max_pool(x, window=kernel_shape, strides=strides, padding=padding, dilation=dilations)
     if not ctx.wanted(1):
         return y
@@ -75,7 +82,7 @@ def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
     adds is not counted."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
-    padding, extra = pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
+    padding, extra = pool_pads(x, spans_of(kernel_shape, dilations), strides, pads,
                                auto_pad, ceil_mode)
     more = {"window": kernel_shape, "strides": strides, "dilation": dilations}
     if count_include_pad and any(e != 0 for e in extra):  # only what ceil_mode adds does not count
@@ -91,7 +98,7 @@ def lp_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: 
     """(Σ |x|ᵖ)^(1/p) over each window, as `reduce_window` between two `pow`."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
-    padding = _grown(*pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
+    padding = _grown(*pool_pads(x, spans_of(kernel_shape, dilations), strides, pads,
                                 auto_pad, ceil_mode))
     powers = abs(x) ** float(p)
     total = o.reduce_window(

@@ -107,10 +107,7 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
     count: Dim
     if any(array_of(x) is None and not _settled(x) for x in (start, limit, delta)):
         return _counted(start, limit, delta, ctx)
-    given: list[Any] = [dims(x, "a bound of Range", None)[0]
-                        if x.dtype.is_integer else one(x, "a bound of Range")
-                        for x in (start, limit, delta)]
-    first, last, step = given
+    first, last, step = given = [_bound(x) for x in (start, limit, delta)]
     row = start.dtype
     if not any(isinstance(v, Poly) for v in given):
         count = max(int(np.ceil((last - first) / step)), 0)
@@ -125,6 +122,15 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
     if isinstance(first, (int, float)):
         return line if first == 0 else line + first
     return line + start
+
+
+def _bound(x: Any) -> Any:
+    """A bound of Range: a size of the inputs, also as a float, or a number; a whole one as int."""
+    array = array_of(x)
+    if x.dtype.is_integer or (array is not None and array.dtype == object):
+        return dims(x, "a bound of Range", None)[0]
+    number = one(x, "a bound of Range")
+    return int(number) if number.is_integer() else number
 
 
 def _settled(x: Any) -> bool:
