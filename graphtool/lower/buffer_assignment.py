@@ -146,7 +146,9 @@ class Assigner:
             if any(r.op is o.collective_begin for r in self.readers.get(out, ())):
                 self.reduced.add(whole.buffer)
         for x, view in windows_of(node, whole):
-            if isinstance(x, Value):
+            if isinstance(x, Value) and self.looped(x):
+                self.copy(node, x, view)
+            elif isinstance(x, Value):
                 self.ask(node, x, view)
             else:
                 self.copy(node, x, view)
@@ -162,6 +164,15 @@ class Assigner:
         whole = View(first.buffer, t.dtype, t.shape, first.strides, first.offset)
         parts = [view for _, view in windows_of(node, whole)]
         return whole if all(a == b for a, b in zip(views, parts, strict=True)) else None
+
+    def looped(self, x: Value) -> bool:
+        """Whether a loop in a loop gives the value: while it runs, its result alone is to be
+        live."""
+        node = self.made_by.get(x)
+        while node is not None and node.op.lowering is Lowering.VIEW and isinstance(
+                node.inputs[0], Value):
+            node = self.made_by.get(node.inputs[0])
+        return self.edge is not None and node is not None and node.op.lowering is Lowering.CONTROL
 
     def ask(self, node: Node, x: Value, view: View) -> None:
         """Request that x is stored in `view`; if that is impossible, add a copy."""

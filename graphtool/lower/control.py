@@ -77,8 +77,9 @@ class _Control:
         return dense(name, t.dtype, t.shape)
 
     def fill(self, source: Value | View, target: View) -> list[Step]:
-        """The copy of a value, or of the elements at a view."""
-        if any(d == 0 for d in target.shape):
+        """The copy of a value, or of the elements at a view; none of what is there."""
+        where = source if isinstance(source, View) else self.assignment.views[source]
+        if where == target or any(d == 0 for d in target.shape):
             return []
         if isinstance(source, View):
             self.assignment.views[place := _value(source, self.label)] = source
@@ -181,18 +182,21 @@ class _Control:
 
 
 def _moved_on(body: Graph) -> set[tuple[Operand, Value]]:
-    """Inputs of a body that are only read by what joins them with something, each with the parts
-    of the result: an input is copied before its part replaces it."""
+    """Inputs of a body that one node reads, once, each with the result that may replace it: what
+    a loop carries on from it, or a part of what it is joined to. It is copied before that."""
     readers, made = readers_of(body), producers(body)
     fused = {n for g in body.groups for n in g.members}
     out = set[tuple[Operand, Value]]()
-    for v in body.outputs:
-        part = made.get(v)
-        whole = made.get(part.inputs[0]) if part and isinstance(part.inputs[0], Value) else None
-        if part and whole and Movement.TAKES in part.op.movement and (
-                Movement.JOINS in whole.op.movement and fused.isdisjoint((part, whole))):
-            out |= {(x, v) for x in whole.inputs if isinstance(x, Value)
-                    and readers.get(x) == [whole]}
+    for x, v in zip(body.inputs, body.outputs, strict=False):
+        part, around = made.get(v), readers.get(x, [])
+        if part is None or x in body.outputs or len(around) != 1 or around[0].inputs.count(x) != 1:
+            continue
+        joins = Movement.JOINS in around[0].op.movement and Movement.TAKES in part.op.movement and (
+            part.inputs[0] is around[0].outputs[0] and fused.isdisjoint((part, around[0])))
+        n = around[0].inputs.index(x)
+        if joins or (around[0] is part and n < part.attrs.get("carries", 0)
+                     and part.outputs[n] is v):
+            out.add((x, v))
     return out
 
 

@@ -25,6 +25,7 @@ from graphtool.ir.trace import trace
 from graphtool.kernels import conv_bytes
 from graphtool.kernels.choice.rules import Rules
 from graphtool.passes.stream import looped
+from graphtool.passes.stream.choice import nested
 from graphtool.passes.stream.plan import plans
 from graphtool.report.size import within
 from tests.native.small_targets import available, harness, here, on_board
@@ -78,6 +79,15 @@ def residual(net: Net, x: Any) -> Any:
     return mean(net.bytes(o.cast(past, dtype=float32) * 0.5 - o.cast(y, dtype=float32) * 0.5))
 
 
+def waiting(net: Net, x: Any) -> Any:
+    """A branch of fewer bytes than its operand, which waits for the other one; the mean is of
+    their difference."""
+    x = net.conv(net.conv(x, 4, zero=-3), 16)
+    y = net.conv(net.conv(net.conv(x, 4, strides=(2, 2), padding=BELOW), 4), 4)
+    past = net.conv(x, 4, (1, 1), (2, 2), NONE)
+    return o.reduce_sum(o.cast(past, dtype=float32) * 0.5 - o.cast(y, dtype=float32), axes=(1, 2))
+
+
 def unpadded(net: Net, x: Any) -> Any:
     """Windows that see nothing outside, with rows that no window reaches; the end is no sum."""
     x = net.conv(x, 4, (3, 3), (2, 2), NONE, zero=-3)
@@ -93,10 +103,22 @@ def pools(net: Net, x: Any) -> Any:
     return mean(net.conv(x, 4))
 
 
+def padded(net: Net, x: Any) -> Any:
+    """Pools that see what is outside, in their windows or by a pad before them."""
+    x = net.conv(x, 4, zero=-3)
+    for kind, rows in (("max", (1, 1)), ("min", (0, 2))):
+        x = o.reduce_window(net.conv(x, 4), kind=kind, window=(1, 3, 3, 1), strides=(1, 2, 1, 1),
+                            padding=((0, 0), rows, (1, 1), (0, 0)))
+    x = o.pad(net.conv(x, 4), lo=(0, 1, 1, 0), hi=(0, 1, 0, 0), value=0)
+    x = o.reduce_window(x, kind="max", window=(1, 3, 3, 1), strides=(1, 1, 2, 1))
+    return mean(net.conv(x, 4))
+
+
 Maker = Callable[[Net, Any], Any]
 CASES: list[tuple[Maker, tuple[int, ...], int]] = [
     (separable, (1, 35, 7, 1), 7), (residual, (1, 16, 12, 3), 3), (unpadded, (1, 20, 9, 2), 2),
-    (pools, (1, 19, 20, 1), 6)]
+    (pools, (1, 19, 20, 1), 6), (waiting, (1, 16, 12, 2), 3),
+    (padded, (1, 21, 18, 1), 8)]
 
 
 def made(maker: Maker, shape: tuple[int, ...]) -> Module:
@@ -114,9 +136,9 @@ def test_every_end_of_the_loop_keeps_the_bits(maker: Maker, shape: Any, ends: in
     want = interp.run(module, x)["y"]
     found = list(plans(module.graph))
     assert len(found) == ends
-    for plan in found:
+    for plan in (p for one in found for p in nested(one)):
         got = interp.run(Module(looped(plan), ("y",)), x)["y"]
-        assert got.tobytes() == want.tobytes(), plan.end
+        assert got.tobytes() == want.tobytes(), (plan.end, plan.units)
 
 
 def test_only_least_ram_streams_and_a_loop_is_not_streamed_again() -> None:
@@ -141,7 +163,16 @@ def numbered(net: Net, x: Any) -> Any:
     return mean(o.cast(at, dtype=uint8))
 
 
+def two_paddings(net: Net, x: Any) -> Any:
+    """An image outside of which a convolution sees 7, and a pool 0."""
+    x = net.conv(x, 4, zero=-3)
+    pool = o.reduce_window(x, kind="max", window=(1, 3, 3, 1), strides=(1, 1, 1, 1),
+                           padding=((0, 0), *SAME, (0, 0)))
+    return mean(net.bytes(o.cast(pool, dtype=float32) - o.cast(net.conv(x, 4), dtype=float32)))
+
+
 def test_what_needs_a_whole_image_is_after_the_loop() -> None:
+    assert len(list(plans(made(two_paddings, (1, 16, 12, 3)).graph))) == 1
     assert not list(plans(made(numbered, (1, 16, 12, 3)).graph))
     assert not list(plans(made(gated, (1, 16, 12, 3)).graph))
     two = TensorType(int8, (2, 16, 12, 3))
@@ -151,7 +182,7 @@ def test_what_needs_a_whole_image_is_after_the_loop() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("maker", "shape", "most"), [
-    (*CASES[0][:2], 0.65), (*CASES[1][:2], 0.95)])
+    (*CASES[0][:2], 0.65), (*CASES[1][:2], 0.6), (*CASES[5][:2], 0.7)])
 def test_c_has_the_same_bits_in_less_memory(
         maker: Maker, shape: Any, most: float, tmp_path: Path) -> None:
     module, x = made(maker, shape), example(shape)

@@ -4,8 +4,9 @@ how many bytes are live in it and after it."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
 
 from graphtool import ops as o
 from graphtool.analysis.rows import PADDED_WINDOWS, Seen
@@ -13,6 +14,7 @@ from graphtool.analysis.rows import seen as seen_along
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers, readers_of
 from graphtool.ops.costs import nbytes
+from graphtool.ops.reduce import identity
 
 ROW = 1  # the axis of rows: images are channels last
 COLUMN = 2
@@ -25,26 +27,63 @@ def windowed(node: Node) -> bool:
 
 
 def pooled(node: Node) -> bool:
-    """Whether the node pools one image, whose rows are not padded, all of them alike: what gives
-    positions in the whole image has no `axes`."""
+    """Whether the node pools one image, all rows alike: what gives positions in the whole image
+    has no `axes`."""
     a = node.attrs
     one = len(node.inputs) == 1 and rows_of(node.outputs[0]) > 0
     return one and Trait.WINDOWED in node.op.traits and node.op.axes is not None and (
         a["window"][0] == a["window"][-1] == 1 and a.get("strides") is not None
-        and a.get("padding") is not None and not any(a["padding"][ROW])
         and not a.get("base_dilation"))
 
 
-def _stored(v: Value, readers: Mapping[Value, list[Node]]) -> bool:
+def stored(v: Value, readers: Mapping[Value, list[Node]]) -> bool:
     """Whether a window sees the image, so that it must be in memory."""
     return any(windowed(r) or pooled(r) for r in readers.get(v, ()))
 
 
+def padded(node: Node) -> bool:
+    """Whether the node pads one image."""
+    a = node.attrs
+    return node.op is o.pad and rows_of(node.outputs[0]) > 0 and not any(a["interior"] or ()) and (
+        min(*a["lo"], *a["hi"]) >= 0 == a["lo"][0] == a["hi"][0])
+
+
 def seen(node: Node) -> Seen:
     """The rows that a node of the loop sees of an image."""
+    if padded(node):
+        return Seen(1, node.attrs["lo"][ROW], 1)
     of = seen_along(node, ROW)
     assert of is not None
     return of
+
+
+def row_padding(node: Node) -> tuple[int, int]:
+    """How many rows a node sees above and below of an image."""
+    a = node.attrs
+    if padded(node):
+        return a["lo"][ROW], a["hi"][ROW]
+    if pooled(node):
+        return a["padding"][ROW] if a.get("padding") else (0, 0)
+    return a["padding"][0] if windowed(node) else (0, 0)
+
+
+def without_rows(node: Node) -> dict[str, Any]:
+    """The attributes that change if an image has no padding above and below."""
+    a = node.attrs
+    if not any(row_padding(node)):
+        return {}
+    if padded(node):
+        return {k: tuple(0 if i == ROW else n for i, n in enumerate(a[k])) for k in ("lo", "hi")}
+    at = ROW if pooled(node) else 0
+    return {"padding": tuple((0, 0) if i == at else n for i, n in enumerate(a["padding"]))}
+
+
+def padding_of(node: Node) -> float | None:
+    """What a node sees above and below of an image; None if it sees nothing."""
+    if not any(row_padding(node)):
+        return None
+    return node.attrs["value"] if padded(node) else node.attrs["zero"] if windowed(
+        node) else identity(node.attrs["kind"], node.outputs[0].type.dtype)
 
 
 def rows_of(x: Operand) -> int:
@@ -58,9 +97,11 @@ def rows_of(x: Operand) -> int:
 class Plan:
     """A loop over `nodes` that ends with the last image, or with its sum `end`.
 
-    Iteration t computes the rows [band·t − late, band·t − late + band) of an image, after the
-    `carried` rows before them. `source` is the node that sees the input, of which `whole` are the
-    views.
+    Iteration t computes the rows [band·t − late, band·t − late + band) of an image, after the rows
+    before them that are carried. With `units` of 1, 2 and 4 there is a loop of two iterations in
+    the loop, and one more in that: loop k computes band/units[k] rows in an iteration, of the
+    images whose band it divides. `source` is the node that sees the input, of which `whole` are
+    the views.
     """
 
     graph: Graph
@@ -71,7 +112,13 @@ class Plan:
     source: Node
     band: dict[Operand, int] = field(default_factory=dict)
     late: dict[Operand, int] = field(default_factory=dict)
-    carried: dict[Value, int] = field(default_factory=dict)
+    units: tuple[int, ...] = (1,)
+    images: dict[Node, list[Value]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        made = {n.outputs[0] for n in self.nodes}
+        self.images = {n: [x for x in n.inputs if isinstance(x, Value) and x in made]
+                       for n in self.nodes}
 
     @property
     def sums(self) -> bool:
@@ -83,36 +130,52 @@ class Plan:
         """The number of iterations."""
         return -(-(rows_of(self.last) + self.late[self.last]) // self.band[self.last])
 
-    def images(self, node: Node) -> list[Value]:
-        """The images of the loop that a node reads."""
-        made = {n.outputs[0] for n in self.nodes}
-        return [x for x in node.inputs if isinstance(x, Value) and x in made]
+    def loop(self, x: Operand) -> int:
+        """The innermost loop that computes whole rows of the image."""
+        return max(k for k, unit in enumerate(self.units) if self.band[x] % unit == 0)
+
+    def rows(self, x: Operand, loop: int) -> int:
+        """How many rows of an image one iteration of a loop gives."""
+        return self.band[x] // self.units[loop]
+
+    def counts(self, loop: int) -> tuple[int, ...]:
+        """The number of iterations of the loops up to this one."""
+        return self.length, *(b // a for a, b in pairwise(self.units[:loop + 1]))
+
+    def carried(self) -> dict[tuple[int, Value], int]:
+        """For each loop, of the images that its nodes read, how many rows are carried."""
+        out = dict[tuple[int, Value], int]()
+        for node, images in self.images.items():
+            for x in images:
+                key = self.loop(node.outputs[0]), x
+                out[key] = max(out.get(key, 0), self.back(node, x))
+        return {key: rows for key, rows in out.items() if rows}
+
+    def leaving(self, loop: int) -> list[Value]:
+        """The images of a loop and of those in it that are read outside."""
+        read = {x for node, images in self.images.items()
+                if self.loop(node.outputs[0]) < loop for x in images}
+        return [v for n in self.nodes for v in n.outputs if self.loop(v) >= loop and v in read]
 
     def back(self, node: Node, x: Value) -> int:
         """How many rows before a band of x the node sees."""
         return -seen(node).first(-self.late[node.outputs[0]]) - self.late[x]
 
     def reached(self, node: Node) -> int:
+    if padded(node):
+        return Seen(1, node.attrs["lo"][ROW], 1)
         """How many rows of its operand the node sees."""
         return seen(node).count(self.band[node.outputs[0]])
 
-    def padded(self, v: Value) -> Node | None:
-        """A node whose windows see rows outside of the image; what they see is its zero."""
-        return next((n for n in self.nodes if v in n.inputs and windowed(n)
-                     and any(n.attrs["padding"][0])), None)
+    def outside(self, v: Operand) -> set[float]:
+        """What windows see outside of an image."""
+        return {fill for n, images in self.images.items()
+                if v in images and (fill := padding_of(n)) is not None}
 
     def masked(self, v: Value) -> bool:
         """Whether rows are computed that are outside of the image, and seen."""
-        outside = self.late[v] > 0 or self.length * self.band[v] > rows_of(v)
-        return outside and (self.padded(v) is not None or (self.sums and v is self.last))
-
-
-def best_plan(graph: Graph) -> Plan | None:
-    """The loop with which the fewest bytes are live at once, if they are fewer than without."""
-    found = [(max(_loop_peak(p), _peak(graph, graph.nodes.index(p.end) + 1)), p)
-             for p in plans(graph)]
-    least, best = min(found, key=lambda f: f[0], default=(0, None))
-    return best if least < _peak(graph, 0) else None
+        beyond = self.late[v] > 0 or self.length * self.band[v] > rows_of(v)
+        return beyond and (bool(self.outside(v)) or (self.sums and v is self.last))
 
 
 def plans(graph: Graph) -> Iterator[Plan]:
@@ -123,7 +186,7 @@ def plans(graph: Graph) -> Iterator[Plan]:
     for end in graph.nodes:
         last = end.inputs[0] if _summed(end) else end.outputs[0]
         if isinstance(last, Value) and last in images and (
-                _summed(end) or _stored(last, readers)):
+                _summed(end) or stored(last, readers)):
             plan = _planned(graph, end, last, nodes, whole)
             if plan is not None:
                 yield plan
@@ -140,7 +203,7 @@ def _by_rows(graph: Graph) -> tuple[list[Node], set[Operand], set[Operand]]:
         return not isinstance(x, Value) or is_constant(made.get(x))
 
     def by_rows(node: Node, of: list[Operand]) -> bool:
-        if windowed(node) or pooled(node):
+        if windowed(node) or pooled(node) or padded(node):
             return of == [node.inputs[0]] and all(map(fixed, node.inputs[1:]))
         rows = rows_of(node.outputs[0])
         return rows > 0 and Trait.ELEMENTWISE in node.op.traits and all(
@@ -189,51 +252,51 @@ def _planned(graph: Graph, end: Node, last: Value, nodes: list[Node], whole: set
 
 
 def _banded(p: Plan) -> bool:
-    """Set the rows of an iteration of each image; whether there is one answer."""
+    """Set the rows of an iteration of each image; whether there is one answer, and one padding of
+    each image."""
     p.band[p.last] = 1
     for node in reversed(p.nodes):
         rows = p.band[node.outputs[0]] * seen(node).stride
-        if any(p.band.setdefault(x, rows) != rows for x in p.images(node)):
+        if any(p.band.setdefault(x, rows) != rows or len(p.outside(x)) > 1
+               for x in p.images[node]):
             return False
-    for node in p.nodes:
-        p.late[node.outputs[0]] = max(
-            (seen(node).least_late(p.late[x]) for x in p.images(node)), default=0)
-    most: dict[Operand, int] = {p.last: p.late[p.last]}
-    for node in reversed(p.nodes):  # as late as readers allow: so bytes wait, and not their sums
-        p.late[node.outputs[0]] = late = most[node.outputs[0]]
-        for x in p.images(node):
-            bound = seen(node).most_late(late)
-            most[x] = min(most.get(x, bound), bound)
-    for node in p.nodes:
-        for x in p.images(node):
-            p.carried[x] = max(p.carried.get(x, 0), p.back(node, x))
+    given = dict[Value, int]()
+    p.late = _late(p, given)
+    for v in (v for n in p.nodes for v in n.outputs if v.type.dtype.bytes == 1):
+        tried = [given | {v: late} for late in reversed(range(p.late[v]))]
+        given = min([given, *tried], key=lambda g: _held(replace(p, late=_late(p, g))))
+        p.late = _late(p, given)
     return True
 
 
-# ---- bytes -------------------------------------------------------------------------------------
+def _late(p: Plan, given: Mapping[Value, int]) -> dict[Operand, int]:
+    """How late each image is: as is given, or else as late as its readers allow, so that bytes
+    wait, and not their sums."""
+    least = dict[Operand, int]()
+    for node in p.nodes:
+        least[node.outputs[0]] = max(
+            [0, *(seen(node).least_late(least[x]) for x in p.images[node])])
+    late: dict[Operand, int] = {p.last: least[p.last]}
+    for node in reversed(p.nodes):
+        y = node.outputs[0]
+        late[y] = max(least[y], given.get(y, late[y]))
+        for x in p.images[node]:
+            bound = seen(node).most_late(late[y])
+            late[x] = min(late.get(x, bound), bound)
+    return late
 
-def _bytes(v: Value) -> int:
+
+def _held(p: Plan) -> int:
+    """The bytes of the rows that are carried."""
+    return sum(row_bytes(v) * rows for (_, v), rows in p.carried().items())
+
+
+def row_bytes(v: Value) -> int:
+    """The bytes of a row of an image."""
+    return bytes_of(v) // rows_of(v)
+
+
+def bytes_of(v: Value) -> int:
+    """The bytes of a value of fixed sizes, else 0."""
     n = nbytes(v.type)
     return n if isinstance(n, int) else 0
-
-
-def _loop_peak(p: Plan) -> int:
-    """About the most bytes that are live in the loop: what is carried, the result, and the rows
-    that a convolution sees."""
-    row = {v: _bytes(v) // rows_of(v) for v in p.carried}
-    held = _bytes(p.end.outputs[0]) + sum(row[v] * n for v, n in p.carried.items())
-    return held + max((row[v] * (n + p.band[v]) for v, n in p.carried.items() if n), default=0)
-
-
-def _peak(graph: Graph, start: int) -> int:
-    """About the most bytes of images that are live at once in the nodes from `start`, where a
-    result may take the place of its operand."""
-    readers, at = readers_of(graph), {n: i for i, n in enumerate(graph.nodes)}
-    change = [0] * (len(graph.nodes) + 1)
-    for i, node in enumerate(graph.nodes):
-        v = node.outputs[0]
-        last = max((at[r] for r in readers.get(v, ())), default=i)
-        if last >= start and not (node.op.movement or is_constant(node)) and _stored(v, readers):
-            change[max(i, start)] += _bytes(v)
-            change[last] -= _bytes(v)
-    return max(accumulate(change))
