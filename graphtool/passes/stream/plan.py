@@ -162,10 +162,9 @@ class Plan:
         return -seen(node).first(-self.late[node.outputs[0]]) - self.late[x]
 
     def reached(self, node: Node) -> int:
-    if padded(node):
-        return Seen(1, node.attrs["lo"][ROW], 1)
-        """How many rows of its operand the node sees."""
-        return seen(node).count(self.band[node.outputs[0]])
+        """How many rows of its operand the node sees in an iteration."""
+        v = node.outputs[0]
+        return seen(node).count(self.rows(v, self.loop(v)))
 
     def outside(self, v: Operand) -> set[float]:
         """What windows see outside of an image."""
