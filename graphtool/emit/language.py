@@ -196,7 +196,8 @@ class Language:
 
     `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
     `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements. `sums`: how
-    many vectors of partial sums a loop has that sums floats; with 0 the compiler decides.
+    many vectors of partial sums a loop has that sums floats; with 0 the compiler decides. With
+    `scales_rows` one function scales a row of sums and rounds it to bytes.
 
     `device`: where kernels run on a device. Then all of them are in one file. `called` is how the
     steps run on threads of the caller's, if they can.
@@ -230,6 +231,7 @@ class Language:
     forms: tuple[Rule, ...] = ()
     rows: Mapping[str, str] = field(default_factory=dict)
     sums: int = 0
+    scales_rows: bool = False
     device: Device | None = None
     called: Steps | None = None
     plain: bool = False
@@ -269,7 +271,8 @@ def language_of(program: Program) -> Language:
     row = named(program.meta.get("language", HOME))
     on_callers = program.meta.get("threads") == CALLER and row.called
     in_order = program.meta.get("precision") == "strict" or program.lanes == 1
-    row = replace(row, sums=0 if in_order else row.sums * program.lanes)
+    row = replace(row, sums=0 if in_order else row.sums * program.lanes,
+                  scales_rows=program.lanes == 1)
     return replace(row, steps=row.called) if on_callers and row.called else row
 
 
@@ -323,6 +326,7 @@ C = register(Language(
             rf"\bgt_(?!fields_)(f64_to_odd|\w+_({_PACKED})|\w*({_FLOATS})\w*)\("),
         "nest.h": re.compile(r"\bgt_(floordiv|floormod|over_f32|bitcast_\w+)\("),
         "rows.h": re.compile(r"\bgt_row_(of|to|cast|round|at|by)_\w+\("),
+        "scaled.h": re.compile(r"\bgt_scaled_\w+\("),
         "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),
     },
     function="GT_INLINE void {name}({params})",

@@ -11,7 +11,7 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.fields import WIDEST, Staged, Stages
 from graphtool.emit.language import Language
 from graphtool.emit.lines import Writer
-from graphtool.loops.ir import Const, Expr, For, Load, Stmt, Store
+from graphtool.loops.ir import Apply, Const, Expr, For, Load, Stmt, Store
 from graphtool.loops.program import Param
 from graphtool.symbolic import Symbol, coefficient, substitute
 
@@ -61,22 +61,39 @@ def write_strip(stages: Stages, most: int, count: str, to: Printer) -> None:
 
 
 def _conversion(stages: Stages, count: str, to: Printer) -> str:
-    """The line for a loop that only rounds adjacent floats; "" for any other."""
+    """The line for a loop that only rounds adjacent floats, or scales sums and rounds them; "" for
+    any other."""
     match stages.reads, stages.writes, stages.body:
-        case [], [r], (For(it, _, _, (Store(_, _, Load(buffer, at, dtypes.float32)),)),) if (
-                buffer in to.params and coefficient(at, it.name) == 1):
-            row = f"{buffer} + {to.p.index(substitute(at, {it.name: 0}), 12)}"
-            return _written(r, row, count, to)
+        case [], [Staged(how="round") as r], (For(it, _, _, (Store(_, _, Apply("mul", (
+                Apply("cast", (Apply("add", (Load(dtype=dtypes.int32) as a, Load() as b)),),
+                      dtypes.float32), Load() as scale))),)),) if (
+                to.language.scales_rows and all(_adjacent(x, it) for x in (a, b, scale))):
+            rows = ", ".join(_row(x, it, to) for x in (a, b, scale))
+            return _written(r, rows, count, to, "gt_scaled")
+        case [], [r], (For(it, _, _, (Store(_, _, Load(buffer, _, dtypes.float32) as x),)),) if (
+                buffer in to.params and _adjacent(x, it)):
+            return _written(r, _row(x, it, to), count, to)
     return ""
 
 
-def _written(r: Staged, row: str, count: str, to: Printer) -> str:
-    """The line that writes the words of a row to memory."""
+def _adjacent(x: Load, it: Symbol) -> bool:
+    """Whether the elements that a loop reads are neighbours."""
+    return coefficient(x.index, it.name) == 1
+
+
+def _row(x: Load, it: Symbol, to: Printer) -> str:
+    """Where the neighbours that a loop reads begin."""
+    start = substitute(x.index, {it.name: 0})
+    return x.buffer if start == 0 else f"{x.buffer} + {to.p.index(start, 12)}"
+
+
+def _written(r: Staged, row: str, count: str, to: Printer, function: str = "") -> str:
+    """The line that writes the words of a row to memory, as `function` makes them of `row`."""
     args = [_place(r, to), row, count]
     if r.how == "round":
         args.append(str(int(r.zero.value)) if isinstance(r.zero, Const)
                     else f"(int32_t){to.expr(r.zero)}")
-    return f"gt_row_{r.how}_{r.kind.short}({', '.join(args)});"
+    return f"{function or f'gt_row_{r.how}'}_{r.kind.short}({', '.join(args)});"
 
 
 def _place(r: Staged, to: Printer) -> str:

@@ -18,7 +18,8 @@ from graphtool.kernels.kit import (
     TensorType, Use, anywhere, ceildiv, elements, exact, need, product, register, sizes,
     target_op, unpacked, wrapped)
 
-FILTERS = 2  # that one step multiplies, and whose weights are adjacent
+FILTERS = 2  # whose weights are adjacent
+ROW = 4  # filters at most that one step multiplies
 WORK = Pointer("WORK", "memory for what windows see of the image", writes=True)
 MACROS = (*PADDED, *OUTPUT, *sizes(C="input channels", O="output channels"))
 
@@ -102,6 +103,6 @@ def packed(w: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 register(Record(
     Contract("conv_bytes", "a convolution of bytes, with padding that is not in memory", MACROS,
-             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=FILTERS,
+             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=ROW,
              order=order),
     {"conv_bytes": lower}, anywhere))

@@ -16,10 +16,11 @@ from graphtool.kernels.images import (
     padded_space, seen_bytes, window)
 from graphtool.kernels.kit import (
     Area, Array, Contract, Dim, Form, Instance, Lowered, Numbers, Order, Plan, Record, Rows,
-    TensorType, Use, anywhere, elements, exact, need, product, register, sizes, target_op,
+    TensorType, Use, anywhere, elements, exact, flags, need, product, register, sizes, target_op,
     wrapped)
 
-MACROS = (*PADDED, *OUTPUT, *sizes(
+FOURS = 4  # channels that go together, where words are vectors
+MACROS = (*PADDED, *OUTPUT, *flags(TOGETHER="channels go in fours, else one by one"), *sizes(
     C="channels", BAND="output rows that are computed of one channel before the next channel's"))
 
 
@@ -36,15 +37,16 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((n, oh, ow, c))
     yield bytes_of_image(t)
     yield Area("W", (c, kh, kw), None, (), dtypes.int8)
-    yield Area("WORK", (_ring((kh, kw), ow, t.get("SW"), tuple(t.sizes("DH DW"))),), None, (),
-               dtypes.int16)
+    yield Area("WORK", (_ring((kh, kw), ow, t.get("SW"), tuple(t.sizes("DH DW")),
+                              t.get("TOGETHER")),), None, (), dtypes.int16)
 
 
 def order(t: Numbers) -> Order:
-    """A step takes the rows of a channel that an output row sees and that the ring does not hold
-    yet, then gives the row to the hook."""
+    """A step takes the rows of a channel, or of those that go together, that an output row sees and
+    that the ring does not hold yet, then gives the row to the hook."""
     n, oh, c, ih, band, kh, sh, dh, pt = t.sizes("BATCH OH C IH BAND KH SH DH PT")
-    images, channels = np.arange(n)[:, None, None], np.arange(c)
+    together = FOURS if t.get("TOGETHER") else 1
+    images, channels, c = np.arange(n)[:, None, None], np.arange(c) // together, -(-c // together)
     bands = -(-oh // band)
 
     def step(row: Array) -> Array:
@@ -57,11 +59,13 @@ def order(t: Numbers) -> Order:
     return Order("X", step(first), step(np.arange(oh)))
 
 
-def _ring(size: tuple[int, int], width: Any, stride: Any, dilation: tuple[int, int]) -> Any:
-    """Elements of the ring: the rows that a window reaches over, of an even length."""
+def _ring(size: tuple[int, int], width: Any, stride: Any, dilation: tuple[int, int],
+          together: bool) -> Any:
+    """Elements of the ring: the rows that a window reaches over, of an even length; if channels go
+    together, fours of bytes, and what is read in vain behind the last row."""
     (kh, kw), (dh, dw) = size, dilation
-    wide = (width - 1) * stride + (kw - 1) * dw + 2
-    return ((kh - 1) * dh + 1) * (wide + wide % 2)
+    wide, rows = (width - 1) * stride + (kw - 1) * dw + 1, (kh - 1) * dh + 1
+    return 2 * (rows * wide + 3 * stride) if together else rows * (wide + 1 + (wide + 1) % 2)
 
 
 def lower(use: Use) -> Lowered:
@@ -70,8 +74,10 @@ def lower(use: Use) -> Lowered:
     x, a, size = use.view(0), use.node.attrs, use.node.attrs["window"]
     _, oh, ow, _ = use.out.type.shape
     band: Dim = oh if a["strides"] == (1, 1) else 1
-    macros = {**byte_image(use), **window(size, a), "C": x.shape[3], "BAND": band}
-    work = use.scratch(_ring(size, ow, a["strides"][1], a["dilation"]), dtypes.int16)
+    macros = {**byte_image(use), **window(size, a), "C": x.shape[3], "BAND": band,
+              "TOGETHER": use.target.words}
+    work = use.scratch(_ring(size, ow, a["strides"][1], a["dilation"], use.target.words),
+                       dtypes.int16)
     return over_pixels(use, "depthwise_bytes", macros,
                        product(use.out.type.shape) * product(size) * 2, WORK=(work, 0))
 
@@ -105,6 +111,6 @@ OP = target_op("depthwise_bytes", _infer, _decompose, Form("depthwise_bytes"),
 register(Record(
     Contract("depthwise_bytes", "a convolution of bytes with one filter for each channel, and "
                                 "padding that is not in memory", MACROS,
-             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=1,
+             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=FOURS,
              order=order),
     {"depthwise_bytes": lower}, anywhere))

@@ -63,7 +63,7 @@ class Target:
     weights are constants of the C, and of two kernels the smaller one is taken. Buffers in its
     arena start at multiples of `align` bytes. Neither it nor one that is not `threaded` has more
     than one thread. A multiply-add of float32 takes `soft` times as long as it would with a unit
-    for it.
+    for it. With `words`, four whole numbers of 32 bits are a vector there, though `lanes` is 1.
     """
 
     name: str
@@ -99,6 +99,7 @@ class Target:
     roof: Mapping[str, float] = field(default_factory=dict)
     align: int = 64
     freestanding: bool = False
+    words: bool = False
     threaded: bool = True
     soft: float = 1.0
     threads: int = 1

@@ -41,6 +41,9 @@ CASES: list[tuple[Any, ...]] = [
     ((1, 8, 7, 4), 0, 5, (2, 2), (1, 1), (3, 2), ((2, 1), (0, 1))),
     ((1, 9, 9, 4), 0, 77, (5, 5), (1, 3), (1, 1), ((2, 2), (2, 2))),
     ((1, 12, 4, 3), 0, 1, (1, 1), (3, 3), (1, 1), NONE),
+    ((1, 5, 4, 20), 7, 128, (1, 1), (1, 1), (1, 1), NONE),
+    ((1, 7, 15, 5), 0, 250, (3, 3), (1, 1), (1, 2), ((1, 1), (2, 2))),
+    ((1, 5, 13, 8), 0, 0, (3, 3), (1, 2), (1, 1), ((1, 1), (0, 1))),
 ]
 
 
@@ -127,6 +130,62 @@ def test_floats_become_bytes_without_a_call(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got[:, 0], np.clip(whole, 0, 255).astype(np.uint8))
     np.testing.assert_array_equal(got[:, 1].astype(np.uint8).view(np.int8),
                                   np.clip(less, -128, 127).astype(np.int8))
+
+
+SCALED = """
+#define GT_LANES 1
+#include "scaled.h"
+void board_write(const char *text);
+static const int32_t a[] = {%s}, b[] = {%s};
+static const uint32_t scales[] = {%s};
+static uint8_t y[4][sizeof a / sizeof *a];
+int main(void)
+{
+    enum { N = sizeof a / sizeof *a };
+    float scale[N];
+    memcpy(scale, scales, sizeof scale);
+    for (int64_t i = 0, count = 1; i < N; i += count, count = count %% 9 + 1) {
+        if (count > N - i) count = N - i;
+        gt_scaled_u8(y[0] + i, a + i, b + i, scale + i, count, 0);
+        gt_scaled_u8(y[1] + i, a + i, b + i, scale + i, count, 131);
+        gt_scaled_i8((int8_t *)y[2] + i, a + i, b + i, scale + i, count, 0);
+        gt_scaled_i8((int8_t *)y[3] + i, a + i, b + i, scale + i, count, -7);
+    }
+    for (int i = 0; i < 4 * N; i++) {
+        const uint8_t byte = y[i / N][i %% N];
+        const char text[] = {(char)(byte / 16 + 'a'), (char)(byte %% 16 + 'a'), 0};
+        board_write(text);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_sums_are_scaled_to_bytes(target: str, tmp_path: Path) -> None:
+    """Sums that wrap around, ties, the ends of both types, scales that are subnormal or no finite
+    numbers, and rows of any length."""
+    if why := available(target):
+        pytest.skip(why)
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-1000, 1000, (2, 300), np.int32)
+    a[:60], b[:60] = rng.integers(-1 << 31, 1 << 31, (2, 60), np.int64).astype(np.int32)
+    a[60:90] = -b[60:90]
+    scale = rng.choice(np.array([0.5, 0.25, 0.1, 0.01], np.float32), 300)
+    scale[::7] = rng.choice(np.array(
+        [1e-40, -1e-40, 3e38, -3e38, np.inf, -np.inf, np.nan, 1e-7, 0.0], np.float32), 43)
+    for name in headers.names():
+        (tmp_path / name).write_text(headers.text(name) or "")
+    (tmp_path / "main.c").write_text(SCALED % tuple(
+        ",".join(map(str, v)) for v in (a, b, scale.view(np.uint32))))
+    digits = np.frombuffer(board.run(tmp_path, ["main.c"], target).strip().encode(), np.uint8)
+    got = (digits.reshape(4, 300, 2) - ord("a")) @ np.array([16, 1])
+    with np.errstate(all="ignore"):
+        x = (a + b).astype(np.float32) * scale
+        want = [np.clip(np.nan_to_num(np.rint(x.astype(np.float64)) + zero, nan=0.0, posinf=1e39,
+                                      neginf=-1e39), low, low + 255).astype(np.int64) & 255
+                for low, zero in ((0, 0), (0, 131), (-128, 0), (-128, -7))]
+    np.testing.assert_array_equal(got, want)
 
 
 def test_what_is_one_product_stays_one() -> None:

@@ -101,13 +101,20 @@ class _Image:
 
     def bytewise(self, padding: Any) -> Any:
         """The sums by the kernels for processors without vectors."""
-        x, w, zero = self.x.q, self.w.astype(np.int8), known_array(self.x.zero)
-        attrs = {"zero": 0 if zero is None else int(zero.reshape(-1)[0]), "padding": padding,
-                 "window": w.shape[2:], "strides": self.strides, "dilation": self.dilation}
+        x, w, known = self.x.q, self.w.astype(np.int8), known_array(self.x.zero)
+        zero = 0 if known is None else int(known.reshape(-1)[0])
+        attrs = {"padding": padding, "window": w.shape[2:], "strides": self.strides,
+                 "dilation": self.dilation}
         self.goal.note(x, "padding is not in memory; of a window, each byte is read once")
         if self.depthwise and w.shape[1] == 1:
-            return o.depthwise_bytes(x, constant(x, np.ascontiguousarray(w[:, 0])), **attrs)
-        return o.conv_bytes(x, constant(x, conv_bytes.packed(w)), channels=w.shape[0], **attrs)
+            return o.depthwise_bytes(x, constant(x, np.ascontiguousarray(w[:, 0])), zero=zero,
+                                     **attrs)
+        padded = any(p for pair in padding for p in pair)
+        # vectors multiply s8 by s8: they take 128 of u8 at no cost, and the bias takes the rest
+        free = zero if padded or not self.target.words else 0 if x.dtype is dtypes.int8 else 128
+        y = o.conv_bytes(x, constant(x, conv_bytes.packed(w)), channels=w.shape[0], zero=free,
+                         **attrs)
+        return less(y, zero - free, self.w.astype(np.int64).sum((1, 2, 3)))
 
     def one_pixel(self, x: Narrow, padding: Any) -> Any:
         """All outputs of an image of one pixel by one product."""

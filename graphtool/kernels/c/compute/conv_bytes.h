@@ -19,7 +19,7 @@
                   more for the bytes of one if C % 4 != 0 or XC != 1
    GT_EPILOGUE    static inline void f(const int32_t *restrict acc, int64_t n, int64_t oh,
                   int64_t ow, int64_t o, int64_t count GT_PARAMS): takes `count` channels of one
-                  pixel from o on; count is the literal 2 but for a last channel
+                  pixel from o on; count is the literal 2, or 4 with MVE, but for the last ones
 
    One thread does it all. */
 #include "int16_pairs.h"
@@ -40,11 +40,13 @@
 #define GT_WIDENED 0
 #define GT_TURNED(x) (GT_BYTE)((x) ^ (GT_SIGNED ? 0 : 128)) /* u8 as s8 that are less by 128 */
 #define GT_BYTES(p) ((GT_BYTE *)(GT_WORK) + (p) * GT_QUADS * 4)
+#define GT_FILTERS 4 /* whose sums are a vector of the epilogue */
 #else
 #define GT_WIDENED 1
 #define GT_TURNED(x) (x)
 /* the bytes of a window that does not come in fours, before they are widened */
 #define GT_BYTES(p) ((GT_BYTE *)((GT_WORK) + GT_QUADS * 4))
+#define GT_FILTERS 2
 #endif
 
 /* `count` bytes, a multiple of four, as differences to the zero point: elements k, k + 1, … of
@@ -131,9 +133,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _window)(int64_t p, int64_t n, int64_t oh, int
 
 #ifdef __ARM_FEATURE_MVE
 /* The sums of both pixels by two filters, whose weights are at w: [pixel][filter]. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums)
+GT_INLINE void GT_JOIN(GT_NAME, _two)(const int8_t *w, const int8_t *x, int32_t *sums)
 {
-    const int8_t *x = (const int8_t *)work;
     int32_t first_a = 0, first_b = 0, second_a = 0, second_b = 0, all_a = 0, all_b = 0;
     mve_pred16_t some = vctp32q(4);
     for (int64_t q = GT_QUADS; q > 0; q -= 4, x += 16, w += 32) {
@@ -156,12 +157,22 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, i
     }
     const int32_t zero = GT_SIGNED ? -(GT_ZERO) : 128 - (GT_ZERO);
     sums[0] = first_a + zero * all_a, sums[1] = first_b + zero * all_b;
-    sums[2] = second_a + zero * all_a, sums[3] = second_b + zero * all_b;
+    sums[GT_FILTERS] = second_a + zero * all_a, sums[GT_FILTERS + 1] = second_b + zero * all_b;
+}
+
+/* The same by `filters` filters, four at most. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums,
+                                         int64_t filters)
+{
+    GT_ROLLED for (int64_t o = 0; o < filters; o += 2, w += GT_QUADS * 8)
+        GT_JOIN(GT_NAME, _two)(w, (const int8_t *)work, sums + o);
 }
 #else
 /* The sums of both pixels by two filters, whose weights are at w: [pixel][filter]. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums)
+GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums,
+                                         int64_t filters)
 {
+    (void)filters;
     int32_t first_a = 0, first_b = 0, second_a = 0, second_b = 0;
 #ifdef GT_HALVES
     const gt_halves *x = (const gt_halves *)work;
@@ -185,10 +196,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int8_t *w, const int64_t *n, const
                                         const int64_t *ow, int64_t pixels, int64_t o,
                                         const int64_t filters GT_PARAMS)
 {
-    int32_t sums[4];
-    GT_JOIN(GT_NAME, _sums)(w, GT_WORK, sums);
+    int32_t sums[2 * GT_FILTERS];
+    GT_JOIN(GT_NAME, _sums)(w, GT_WORK, sums, filters);
     GT_EPILOGUE(sums, n[0], oh[0], ow[0], o, filters GT_ARGS);
-    if (pixels == 2) GT_EPILOGUE(sums + 2, n[1], oh[1], ow[1], o, filters GT_ARGS);
+    if (pixels == 2) GT_EPILOGUE(sums + GT_FILTERS, n[1], oh[1], ow[1], o, filters GT_ARGS);
 }
 
 static void GT_NAME(int t, int threads GT_PARAMS)
@@ -209,9 +220,10 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         }
         const int8_t *w = GT_W;
         int64_t o = 0;
-        for (; o + 2 <= (GT_O); o += 2, w += GT_QUADS * 8)
-            GT_JOIN(GT_NAME, _block)(w, n, oh, ow, pixels, o, 2 GT_ARGS);
-        if ((GT_O) % 2 != 0) GT_JOIN(GT_NAME, _block)(w, n, oh, ow, pixels, o, 1 GT_ARGS);
+        for (; o + GT_FILTERS <= (GT_O); o += GT_FILTERS, w += GT_QUADS * GT_FILTERS * 4)
+            GT_JOIN(GT_NAME, _block)(w, n, oh, ow, pixels, o, GT_FILTERS GT_ARGS);
+        if (o < (GT_O))
+            GT_JOIN(GT_NAME, _block)(w, n, oh, ow, pixels, o, (GT_O) % GT_FILTERS GT_ARGS);
     }
 }
 
