@@ -212,3 +212,36 @@ def test_open_images_are_computed_in_tiles_of_two_sizes(march: str, tmp_path: Pa
         x = rng.standard_normal((size[0], 32, *size[1:]), np.float32)
         np.testing.assert_allclose(model.run({"x": x})["y"], interp.run(module, {"x": x})["y"],
                                    1e-4, 5e-4, err_msg=str(size))
+
+
+def test_transposed_convolutions_of_an_open_batch_have_products_as_gradients(
+        tmp_path: Path) -> None:
+    """Windows, strides, paddings, and rows that only the transposed convolution adds."""
+    cases = ((2, 2, 0, 0), (3, 2, 1, 1), (3, 3, 0, 2))
+    inputs = [TensorType(dtypes.float32, (N, 24, 6, 5)), *(
+        TensorType(dtypes.float32, (N, 16, *((d - 1) * s + k - 2 * p + more for d in (6, 5))))
+        for k, s, p, more in cases)]
+
+    def body(x: Any, *gs: Any) -> Any:
+        return tuple(_of_weights(x, g, k, s, p) for g, (k, s, p, _) in zip(gs, cases, strict=True))
+    names = [f"g{i}" for i in range(len(cases))]
+    graph = trace(body, inputs, ["x", *names])
+    module = Module(graph, tuple(f"y{i}" for i in range(len(cases))), symbols={"N": SYMBOLS["N"]})
+    ready = optimised(module)
+    assert "conv" not in {n.op.name for n in ready.graph.nodes}
+    model, rng = compiled(ready, tmp_path / "b", eager=True), np.random.default_rng(3)
+    for n in (0, 1, 2, 33):
+        xs = {v.hint: rng.standard_normal([evaluate(d, {"N": n}) for d in v.type.shape], np.float32)
+              for v in module.graph.inputs}
+        want, got = interp.run(module, xs), model.run(xs)
+        for name in want:
+            np.testing.assert_allclose(got[name], want[name], 1e-4, 1e-4, err_msg=f"{name} {n}")
+
+
+def _of_weights(x: Any, g: Any, k: int, s: int, p: int) -> Any:
+    """The gradient of the weights of conv_transpose(x, w, stride=s, padding=p), as `grad` has
+    it."""
+    ends = [(k - 1 - p, to - (size - 1) * s - 1 + p) for size, to in zip(
+        x.shape[2:], g.shape[2:], strict=True)]
+    return o.conv(o.transpose(x, perm=(1, 2, 3, 0)), o.transpose(g, perm=(1, 0, 2, 3)),
+                  padding=tuple(ends), lhs_dilation=(s, s), channels_last=True, absent=True)

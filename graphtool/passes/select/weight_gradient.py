@@ -17,7 +17,7 @@ from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.depthwise_grad import MOST
 from graphtool.kernels.images import padded
-from graphtool.passes.select.goal import Goal
+from graphtool.passes.select.goal import Goal, if_finite
 from graphtool.symbolic import product, typical_size
 
 RESIDENT = 4096  # up to so many pixels, a panel of g stays in the second-level cache
@@ -44,17 +44,53 @@ def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
     narrow = c < LEAST or m < lanes // 2 or rows * columns <= kh * kw
     # with a symbolic batch only plain loops are left: the weights of kernels have a fixed number of
     # channels
-    if (narrow and isinstance(w.shape[1], int)) or kh * kw > 49 or (
-            tuple(lhs) != (1, 1) or any(p < 0 for p, _ in padding)):
+    known = isinstance(w.shape[1], int)
+    if (narrow and known) or kh * kw > 49:
+        return None
+    if tuple(lhs) != (1, 1):
+        return None if known else _of_spread(goal, a, x, w, out)
+    if any(p < 0 for p, _ in padding):
         return None
     taps = _Taps(goal, _image(x, padding), o.transpose(w, perm=(1, 2, 3, 0)),
                  tuple(a["strides"] or (1, 1)), tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
     if c < LEAST and kh * kw * c <= m:
         return taps.beside()
-    # the taps of each c are adjacent: those of all c then become the weights as one matrix
-    parts = [o.reshape(y, shape=(c, 1, m)) for y in taps.products()]
+    return _joined([o.reshape(y, shape=(c, 1, m)) for y in taps.products()], out)
+
+
+def _joined(parts: list[Any], out: tuple[Any, ...]) -> Any:
+    """The gradient from its taps [C, 1, O]: those of each c are adjacent, so that those of all c
+    become the weights as one matrix."""
     stacked = o.concat(*parts, axis=1) if len(parts) > 1 else parts[0]
-    return o.reshape(stacked, shape=(c, kh, kw, m))
+    return o.reshape(stacked, shape=out)
+
+
+def _of_spread(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
+               out: tuple[Any, ...]) -> Any:
+    """The gradient for an x with zeros between its elements, as transposed convolutions have it:
+    each tap is gᵀ·x over the pixels of x. So x and g exchange their roles, and the window is
+    read backwards.
+
+    Pixel u of x meets g at u·d + lo − i·s for tap i, with the distance d of the elements of x and
+    the strides s; in g with (k − 1)·s − lo rows of zeros above it, taps begin at (k − 1 − i)·s.
+    """
+    lhs, strides = a["lhs_dilation"], tuple(a["strides"] or (1, 1))
+    around = []
+    for d, s, k, (lo, _), size, rows in zip(lhs, strides, out[1:3], a["padding"] or ((0, 0),) * 2,
+                                            x.shape[1:3], w.shape[2:], strict=True):
+        around.append(((k - 1) * s - lo, max(0, (size - 1) * d + lo + 1 - rows)))
+    if goal.rules.in_order or tuple(a["rhs_dilation"] or (1, 1)) != (1, 1) or any(
+            above < 0 for above, _ in around):
+        return None
+    if not a["absent"] and not goal.take(x, if_finite(
+            w, True, "zeros between elements are not multiplied")):
+        return None
+    if any(p for pair in around for p in pair) and not goal.take(x, if_finite(
+            x, True, "elements are multiplied by zeros around the gradient")):
+        return None
+    image = padded(o.transpose(w, perm=(1, 2, 3, 0)), around)
+    taps = _Taps(goal, image, o.transpose(x, perm=(3, 1, 2, 0)), strides, tuple(lhs), out[1:3])
+    return _joined([o.transpose(y, perm=(2, 0, 1)) for y in reversed(taps.products())], out)
 
 
 def _image(x: Tracer, padding: Any) -> Any:
