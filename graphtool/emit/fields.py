@@ -249,24 +249,29 @@ def strips(loop: For, kinds: dict[str, DType], around: KernelFacts
            ) -> tuple[Symbol, Symbol, Stages] | None:
     """Of a loop that is not a hook's: the index at which a strip of it begins, the length of the
     strip, and its stages. None where `converted` has none."""
-    if not all(isinstance(s, (Let, Store)) for s in loop.body) or (
+    plain = (Let, Store, Accumulate) if loop.reduces else (Let, Store)
+    if not all(isinstance(s, plain) for s in loop.body) or (
             bounds(loop.extent)[1] or WIDEST) < STRIP:
         return None
     number = loop.iter.name[1:]
     first, lane, count = (Symbol(f"{stem}{number}", 0, None) for stem in ("first", "j", "count"))
     at: dict[str, Dim] = {loop.iter.name: symbol_of(first) + symbol_of(lane)}
     body = tuple(moved(s, at) for s in loop.body)
-    stages = converted(For(lane, symbol_of(count), "simd", body), kinds, around)
+    strip = For(lane, symbol_of(count), "simd", body, loop.reduces)
+    stages = converted(strip, kinds, around)
     return None if stages is None else (first, count, stages)
 
 
 def converted(strip: For, kinds: dict[str, DType], around: KernelFacts) -> Stages | None:
-    """The stages of a loop over one strip. None where nothing is rounded and no float16 is read."""
+    """The stages of a loop over one strip. None where nothing is rounded, no float16 is read, and
+    no bytes for a sum of floats."""
     inside = frozenset(s.name for s in strip.body if isinstance(s, Let))
     stages = Stages(strip.iter, kinds, around, inside, certain)
     stages.body = (replace(strip, body=tuple(map(stages.stmt, strip.body))),)
     rounds = any(w.how != "to" for w in stages.writes)
-    return stages if rounds or any(r.kind is dtypes.float16 for r in stages.reads) else None
+    sums = any(isinstance(s, Accumulate) and s.value.dtype.is_float for s in strip.body)
+    return stages if rounds or any(
+        sums or r.kind is dtypes.float16 for r in stages.reads) else None
 
 
 def moved(s: Stmt, at: Mapping[str, Dim]) -> Stmt:

@@ -39,6 +39,11 @@ def quantised(x: Any) -> Any:
     return o.cast(o.round(x / 0.02) + 3.0, dtype=dtypes.uint8)
 
 
+def centred(x: Any) -> Any:
+    real = o.cast(x, dtype=dtypes.float32) * 0.25
+    return o.cast(o.round(real - o.reduce_mean(real, axes=(1,))), dtype=dtypes.int8)
+
+
 # function, types of the inputs, and the rows that its C has
 CASES = {
     "cast": (narrowed, ("f32[2,300]",), {"gt_row_cast_f16"}),
@@ -56,6 +61,7 @@ CASES = {
     "bytes of float16": (quantised, ("f16[7,100]",), {"gt_row_of_f16"}),
     "bfloat16": (lambda x: o.cast(x * 1.5, dtype=dtypes.bfloat16), ("f32[99]",),
                  {"gt_row_cast_bf16"}),
+    "sums of bytes": (centred, ("u8[5,100]",), {"gt_row_of_u8"}),
     "short": (chained, ("f16[3,9,4]", "f16[1,9,1]"), set()),
     "a copy": (lambda x: o.concat(x, x, axis=1), ("f16[3,90]",), set()),
 }
@@ -68,8 +74,8 @@ def test_agrees_with_the_evaluator(name: str, march: str, tmp_path: Path) -> Non
     best = passes.run(module(function, *types), supply={"march": march})
     text = "".join(t for n, t in emit(lower(best, named(march))).items() if "_kernels" in n
                    and n.endswith(".c"))
-    assert {r for r in ("gt_row_of_f16", "gt_row_cast_f16", "gt_row_round_u8", "gt_row_cast_bf16")
-            if r in text} == rows
+    assert {r for r in ("gt_row_of_f16", "gt_row_cast_f16", "gt_row_round_u8", "gt_row_cast_bf16",
+                        "gt_row_of_u8") if r in text} == rows
     inputs = made_up.random_inputs(best, 1)
     for x in inputs.values():
         if x.dtype.kind == "f":
