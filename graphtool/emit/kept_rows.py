@@ -5,17 +5,19 @@ its exponentials, a norm its dequantised numbers. If the row of the result canno
 lower/row_loops.py), because it has bytes, a short row is kept in an array of the block.
 
 A softmax divides by the sum of exp(x - m), where m is the greatest x. This sum is NaN or lies
-between 1 and the number of its terms, so the loop divides by means of its inverse.
+between 1 and the number of its terms, so the loop divides by means of its inverse. One function
+computes the exponentials of a row and adds them up (exponentials.h).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from graphtool import dtypes
+from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.fields import moved
 from graphtool.emit.language import Language
 from graphtool.emit.lines import Writer
@@ -24,9 +26,10 @@ from graphtool.loops.ir import Accumulate, Apply, Const, Expr, For, Let, Load, N
 from graphtool.loops.program import Param
 from graphtool.loops.totals import LEAST_FLOPS, cost
 from graphtool.loops.walk import each, map_values, mapped, statements, values
-from graphtool.symbolic import Symbol, symbol_of
+from graphtool.symbolic import Symbol, bounds, coefficient, substitute, symbol_of
 
 LONGEST = 1024  # elements of a row: 4 KB of the stack
+LEAST = 16  # exponentials of a row from which a function for all is worth its sum across a vector
 _ONE = Const(1.0, dtypes.float32)
 Row = tuple[Param, int]  # an array of the block, and its length
 
@@ -35,6 +38,7 @@ class Printer(Protocol):
     """What prints statements (see `Statements`)."""
 
     w: Writer
+    p: ExprPrinter
     params: Mapping[str, Param]
     around: KernelFacts
     language: Language
@@ -146,19 +150,54 @@ def write(body: Sequence[Stmt], to: Printer) -> None:
     if to.converts_rows:
         sums |= {*sums_of_exponentials(body)} if over in to.language.forms else set()
         rows, body = kept_rows(body)
+        if rows and to.language.sums:
+            body = [_multiplied(s, sums) for s in body]
     params, around = to.params, to.around
     to.params = {**params, **{param.name: param for param, _ in rows}}
     for param, n in rows:
         to.w.line(f"{to.language.type(param.dtype)} {param.name}[{n}];")
     for i, s in enumerate(body):
-        to.stmt(s)
+        if line := _exponentials(s, sums, to):
+            to.w.line(line)
+        else:
+            to.stmt(s)
         for name in _summed(s) & sums:
-            if _divides(body[i + 1:], name):
-                total = Name(name, dtypes.float32)
+            total = Name(name, dtypes.float32)
+            if _divides(body[i + 1:], total):
                 to.w.line(f"const {to.language.type(total.dtype)} {inverse_name(total)} = "
                           f"{to.expr(Apply('div', (_ONE, total), total.dtype))};")
                 to.around = replace(to.around, inverses=to.around.inverses | {name})
     to.params, to.around = params, around
+
+
+def _exponentials(s: Stmt, sums: Container[str], to: Printer) -> str:
+    """The line for a loop that stores the exponentials of such a sum; "" for any other loop, and
+    where sums are in order, or rows short."""
+    match s:
+        case For(it, n, _, (
+                Let(kept, Apply("exp", (Apply("sub", (Load(x, at, dtypes.float32), Name(top))),))),
+                Store(row, place, Name(stored)), Accumulate(acc, "add", Name(added)))) if (
+                to.language.sums and acc in sums and kept == stored == added
+                and (bounds(n)[1] or LEAST) >= LEAST
+                and to.params[row].dtype is dtypes.float32
+                and coefficient(at, it.name) == coefficient(place, it.name) == 1):
+            first = {it.name: 0}
+            start, source = (to.p.index(substitute(d, first), 12) for d in (place, at))
+            return (f"{acc} += gt_exponentials_f32({row} + {start}, {x} + {source}, {top}, "
+                    f"{to.p.index(n)});")
+    return ""
+
+
+def _multiplied(s: Stmt, sums: Container[str]) -> Stmt:
+    """A loop beside a row that is kept because the result has bytes. A product with the inverse of a
+    sum takes a third of the time of an exact quotient, whose operands are rounded anyway."""
+    def change(e: Expr) -> Expr:
+        match e:
+            case Apply("div", (x, Name(name) as total), dtype) if name in sums:
+                return Apply("mul", (x, Name(inverse_name(total), dtype)), dtype)
+        return e
+    return replace(s, body=tuple(map_values(x, lambda e: mapped(e, change)) for x in s.body)
+                   ) if isinstance(s, For) else s
 
 
 def _summed(s: Stmt) -> set[str]:
@@ -166,8 +205,8 @@ def _summed(s: Stmt) -> set[str]:
     return {x.name for x in s.body if isinstance(x, Accumulate)} if isinstance(s, For) else set()
 
 
-def _divides(block: Iterable[Stmt], name: str) -> bool:
-    """Whether numbers are divided by the scalar."""
-    divisions = (e for e in each([v for s in statements(block) for v in values(s)])
-                 if isinstance(e, Apply) and e.fn == "div")
-    return any(e.args[1] == Name(name, e.dtype) for e in divisions)
+def _divides(block: Iterable[Stmt], total: Name) -> bool:
+    """Whether numbers are divided by the scalar, or multiplied by its inverse."""
+    return any(e == Name(inverse_name(total), total.dtype)
+               or (isinstance(e, Apply) and e.fn == "div" and e.args[1] == total)
+               for e in each([v for s in statements(block) for v in values(s)]))

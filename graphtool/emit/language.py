@@ -319,6 +319,7 @@ C = register(Language(
     name="c", title="GNU C with OpenMP's pragmas for vectors, and the threads of team.h",
     includes=("nest.h",), settings=settings,
     library={
+        "exponentials.h": re.compile(r"\bgt_exponentials_f32\("),
         "extremes.h": re.compile(r"\bgt_extreme_m(ax|in)_f32\("),
         "fields.h": re.compile(r"\bgt_fields?(_|\d)"),
         "integers.h": re.compile(rf"\bgt_(?!bitcast_|row_)\w+_({_WHOLE}|bool)\("),

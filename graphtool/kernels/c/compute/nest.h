@@ -65,14 +65,19 @@ GT_INLINE float gt_over_f32(float x, float s, float r)
     {                                                                                             \
         GT_UNROLL for (int i = 0; i < 4; i++) gt_store(parts + i * GT_LANES, gt_splat(zero));     \
     }                                                                                             \
-    GT_INLINE float gt_joined_##fn(const float *parts)                                            \
+    GT_INLINE float gt_across_##fn(gt_vf v)                                                       \
     {                                                                                             \
         float y[GT_LANES] GT_ALIGNED;                                                             \
-        gt_store(y, (gt_load(parts) op gt_load(parts + GT_LANES))                                 \
-                     op(gt_load(parts + 2 * GT_LANES) op gt_load(parts + 3 * GT_LANES)));         \
+        gt_store(y, v);                                                                           \
         GT_UNROLL for (int n = GT_LANES / 2; n > 0; n /= 2)                                       \
             GT_UNROLL for (int i = 0; i < n; i++) y[i] = y[i] op y[i + n];                        \
         return y[0];                                                                              \
+    }                                                                                             \
+    GT_INLINE float gt_joined_##fn(const float *parts)                                            \
+    {                                                                                             \
+        const gt_vf low = gt_load(parts) op gt_load(parts + GT_LANES);                            \
+        const gt_vf high = gt_load(parts + 2 * GT_LANES) op gt_load(parts + 3 * GT_LANES);        \
+        return gt_across_##fn(low op high);                                                       \
     }
 GT_PARTIAL(add, +, 0.0f)
 GT_PARTIAL(mul, *, 1.0f)

@@ -60,25 +60,26 @@ GT_INLINE float gt_fused_f32(float a, float b, float c)
 #define GT_LN2_HIGH 0.693359375f
 #define GT_LN2_LOW -2.12194440e-4f
 
+/* exp(r) of numbers, or vectors, from -ln 2 / 2 to ln 2 / 2 */
+#define GT_EXP_NEAR_0(r)                                                                          \
+    ((((((1.380896338e-3f * (r) + 8.368701483e-3f) * (r) + 4.166848389e-2f) * (r) +               \
+       1.666652072e-1f) * (r) + 4.99999931e-1f) * (r) + 1.0f) * (r) + 1.0f)
+#define GT_EXP_LEAST -87.3365402f /* below it exp(x) is subnormal */
+
 /* exp(x), 0.9 ULP (1.2 without FMA), where it is a normal number; `less` is taken from its bits */
 GT_INLINE float gt_scaled_exp_f32(float x, uint32_t less)
 {
     const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
     const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
-    float p = 1.380896338e-3f;
-    p = p * r + 8.368701483e-3f;
-    p = p * r + 4.166848389e-2f;
-    p = p * r + 1.666652072e-1f;
-    p = p * r + 4.99999931e-1f;
-    p = (p * r + 1.0f) * r + 1.0f;
+    const float p = GT_EXP_NEAR_0(r);
     /* times 2ⁿ: n goes straight into the exponent */
     return gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23) - less);
 }
 
-/* 0.9 ULP; 0 below -87.34, where the result would be subnormal */
+/* 0.9 ULP; 0 where the result would be subnormal */
 GT_INLINE float gt_exp_f32(float x)
 {
-    const float y = gt_choose_f32(x < -87.3365402f, 0.0f, gt_scaled_exp_f32(x, 0));
+    const float y = gt_choose_f32(x < GT_EXP_LEAST, 0.0f, gt_scaled_exp_f32(x, 0));
     return gt_choose_f32(x <= 88.7228317f, y, x + GT_INFINITY); /* Inf beyond, and NaN stays NaN */
 }
 
