@@ -1,4 +1,4 @@
-"""Contests of narrow types beside graphtool in float32: times, errors, and what is gained."""
+"""Contests of narrow types beside graphtool in wider floats: times, errors, and what is gained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.league import Peer
 from benchmarks.stats import OURS
 from benchmarks.work import Row
 
-FLOAT = "float32"
+FLOAT, BFLOAT = "float32", "bfloat16"  # graphtool in these, as contestants
 
 
 def run(options: argparse.Namespace, name: str, peers: Mapping[str, Peer], title: str,
@@ -36,11 +36,12 @@ def report(rows: list[Row], title: str, words: str, command: str = "") -> str:
         "best contestant's time over graphtool's."
         + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
         "## Largest error against the float64 original, over the largest output", "",
-        zoo.facts(rows, names, "error64", tables.error), *_faster(rows), *zoo.failures(rows)])
+        zoo.facts(rows, names, "error64", tables.error),
+        *_faster(rows, FLOAT), *_faster(rows, BFLOAT), *zoo.failures(rows)])
 
 
-def _faster(rows: list[Row]) -> list[str]:
+def _faster(rows: list[Row], than: str) -> list[str]:
     times = [zoo.medians(row) for row in rows]
-    gains = [t[FLOAT] / t[OURS] for t in times if FLOAT in t and OURS in t]
-    return [f"Against float32: {stats.geometric_mean(gains):.2f} times as fast in the geometric "
+    gains = [t[than] / t[OURS] for t in times if than in t and OURS in t]
+    return [f"Against {than}: {stats.geometric_mean(gains):.2f} times as fast in the geometric "
             f"mean, {min(gains):.2f} at least.", ""] if gains else []

@@ -29,7 +29,7 @@ def ensure(name: str, redo: bool = False) -> bool:
     if work.prepared(name).done and not redo:
         return True
     quantised = entry(name).module == "quantised"
-    if quantised and not ensure(name.partition(".")[0]):
+    if quantised and not ensure(name.rpartition(".")[0]):
         return False
     row = jobs.run(f"benchmarks.{'quantised' if quantised else 'prepare'}", "export", name)
     done = "error" not in row

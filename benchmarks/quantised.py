@@ -21,7 +21,7 @@ CALIBRATION = 4  # inputs that ranges are taken from
 
 def export(name: str) -> dict[str, Any]:
     """Write models/NAME/{model.onnx, io.npz, meta.json} from the prepared float model."""
-    base, _, form = name.partition(".")
+    base, _, form = name.rpartition(".")
     source, target, start = work.prepared(base), work.prepared(name), time.perf_counter()
     logging.disable(logging.WARNING)
     target.folder.mkdir(parents=True, exist_ok=True)

@@ -92,11 +92,13 @@ EXTRA: dict[str, Entry] = {
     **dict.fromkeys(("separation", "beats", "segments_factorised", "style_transfer",
                      "diffusion_step", "keywords_b16", "text_lines"), Entry("extra_nets", "cnn")),
 }
-INT8 = {f"{name}.{form}": Entry("quantised", "int8", ("onnxruntime",)) for form, names in {
+_QUANTISED = Entry("quantised", "int8", ("onnxruntime",))
+_FORMS = {  # and the models of which INT8 has them; any other model has them too, by name
     "qdq": ("resnet18", "resnet50", "mobilenet_v2", "mlp_b64", "bert_base_128", "vit_small",
-            "deit_tiny", "gpt2_64"),
+            "deit_tiny", "gpt2_64", "convnext_tiny"),
     "operators": ("resnet18", "mobilenet_v2"),
-    "dynamic": ("mlp_b1", "distilbert_64", "bert_base_128")}.items() for name in names}
+    "dynamic": ("mlp_b1", "distilbert_64", "bert_base_128")}
+INT8 = {f"{name}.{form}": _QUANTISED for form, names in _FORMS.items() for name in names}
 ALL = ZOO | EXTRA | INT8
 SETS: dict[str, dict[str, Entry]] = {
     "zoo": ZOO, "extra": EXTRA, "int8": INT8, "all": ZOO | EXTRA}
@@ -121,6 +123,9 @@ def _one(name: str) -> Iterable[str]:
 
 def entry(name: str) -> Entry:
     """Where the model is defined. Raises KeyError if there is none of that name."""
+    base, _, form = name.rpartition(".")
+    if form in _FORMS and entry(base):
+        return _QUANTISED
     return _DRAWN if name.startswith(DRAWN) else ALL[name]
 
 
