@@ -189,8 +189,8 @@ def _exponentials(s: Stmt, sums: Container[str], to: Printer) -> str:
 
 
 def _multiplied(s: Stmt, sums: Container[str]) -> Stmt:
-    """A loop beside a row that is kept because the result has bytes. A product with the inverse of a
-    sum takes a third of the time of an exact quotient, whose operands are rounded anyway."""
+    """A loop beside a row that is kept because the result has bytes. A product with the inverse of
+    a sum takes a third of the time of an exact quotient, whose operands are rounded anyway."""
     def change(e: Expr) -> Expr:
         match e:
             case Apply("div", (x, Name(name) as total), dtype) if name in sums:
