@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 from benchmarks import prepare, stats, tables, work, zoo
 from benchmarks.league import Peer
-from benchmarks.stats import OURS
+from benchmarks.stats import BFLOAT, FLOAT, OURS
 from benchmarks.work import Row
-
-FLOAT, BFLOAT = "float32", "bfloat16"  # graphtool in these, as contestants
 
 
 def run(options: argparse.Namespace, name: str, peers: Mapping[str, Peer], title: str,
@@ -33,7 +31,7 @@ def report(rows: list[Row], title: str, words: str, command: str = "") -> str:
         f"# {title}", "",
         f"{first['date']}, {first['cpu']}, {first['cores']} cores; {words}; contestants in turns, "
         f"{first['rounds']} rounds of {first['seconds']} s, medians of all calls; the ratio is the "
-        "best contestant's time over graphtool's."
+        "best peer's time over graphtool's."
         + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
         "## Largest error against the float64 original, over the largest output", "",
         zoo.facts(rows, names, "error64", tables.error),

@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from benchmarks import beside_float, narrow, peers, work, zoo
-from benchmarks.beside_float import BFLOAT, FLOAT
+from benchmarks import beside_float, narrow, peers, zoo
 from benchmarks.league import Case, Peer
-from benchmarks.stats import OURS
+from benchmarks.stats import BFLOAT, FLOAT, OURS
 
 TITLE = "Time of one inference of quantised models"
 WORDS = ("8 bits, quantised by onnxruntime's tools; `float32` is graphtool on the model before, "

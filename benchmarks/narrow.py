@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 from benchmarks import beside_float, compilers, peers, work, zoo
-from benchmarks.beside_float import FLOAT
 from benchmarks.league import Case, Loaded, Peer
-from benchmarks.stats import OURS
+from benchmarks.stats import FLOAT, OURS
 
 TITLE = "Time of one inference in 16-bit floats"
 WORDS = ("graphtool with `--precision fast`, `float32` without it, OpenVINO by its precision "
