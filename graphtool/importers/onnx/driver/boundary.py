@@ -93,8 +93,8 @@ def _parts(importer: Session, parts: Parts, name: str) -> Any:
     """New graph inputs for the parts of a sequence or an optional."""
     if isinstance(parts, TensorType):
         return importer.builder.input(parts, name)
-    return None if parts is None else tuple(
-        _parts(importer, p, f"{name}.{i}") for i, p in enumerate(parts))
+    return tuple(_parts(importer, p, f"{name}.{i}") for i, p in enumerate(parts)) if isinstance(
+        parts, Sequence) else None
 
 
 def flat(name: str, x: Any) -> list[tuple[str, Any]]:
