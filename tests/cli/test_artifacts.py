@@ -66,7 +66,7 @@ def test_a_program_by_the_verb(built: Path, gt: Cli) -> None:
     out = gt("show", path).out
     assert out.startswith("program digits: for x86-64-v3, vectors of 8 floats")
     assert "\nbuffers\nspace " in out and "\nsteps\n   0  k0(in0 -> " in out
-    assert "\n  template winograd(TILE=" in out and "\n    WORK is y1, written" in out
+    assert "\n    template winograd(TILE=" in out and "\n      WORK is y1, written" in out
     assert gt("show", path, "--json").out == path.read_text()
 
 

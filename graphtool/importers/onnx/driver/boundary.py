@@ -85,7 +85,7 @@ def _filled(importer: Session, name: str, type: TensorType, number: Number) -> A
         out = np.full(sizes, number).astype(type.dtype.numpy)
     if not type.dtype.is_float and not (out == number).all():
         raise UsageError("GT1031", f"{number} is no number of {name!r}, which is {type}")
-    importer.filled[name] = out
+    importer.filled[name] = [type.dtype.short, *sizes, out.flat[0].item()]
     return out
 
 

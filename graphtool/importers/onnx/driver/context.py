@@ -57,7 +57,7 @@ class Session(ABC):
         self.started = time.monotonic()
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
-        self.filled: dict[str, Any] = {}  # arrays of inputs that are always one number
+        self.filled: dict[str, list[Any]] = {}  # type, sizes and number of constant inputs
         self.places = SourceLocations()
         self.knowledge = SizeKnowledge(facts or Facts.given(dynamic), broadcasts=True)
         self.inputs = Inputs(dynamic, self.knowledge)

@@ -113,13 +113,10 @@ class OnnxConversion(Session):
     def _meta(self) -> dict[str, Any]:
         m = self.model
         licence = next((p.value[:200] for p in m.metadata_props if p.key.lower() in _LICENCE), "")
+        more = {"licence": licence, **self.examples.meta(), "always": self.filled,
+                "warnings": self.strictness.warnings}
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
-                "name": m.graph.name,
-                **({"licence": licence} if licence else {}),
-                **self.examples.meta(),
-                **({"always": {name: [dtypes.of_numpy(x.dtype).short, *x.shape, x.flat[0].item()]
-                               for name, x in self.filled.items()}} if self.filled else {}),
-                **({"warnings": rows} if (rows := self.strictness.warnings) else {})}
+                "name": m.graph.name, **{key: row for key, row in more.items() if row}}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
         """Define the initializers of the graph; unused initializers are not decoded."""
