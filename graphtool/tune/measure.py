@@ -45,8 +45,9 @@ def is_measurable(site: Site) -> bool:
 
 def closed(site: Site) -> Site:
     """The site as it is in its model, where no dim is open."""
-    given: dict[str, Any] = {"fixed": True} if any(f.name == "fixed" for f in fields(site)) else {}
-    return replace(site, **given)
+    given: dict[str, Any] = {"fixed": True, "least": 0}
+    names = {f.name for f in fields(site)}
+    return replace(site, **{name: x for name, x in given.items() if name in names})
 
 
 def _contraction(site: Contraction) -> Module:
