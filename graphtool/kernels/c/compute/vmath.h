@@ -67,7 +67,7 @@ GT_INLINE float gt_fused_f32(float a, float b, float c)
 #define GT_EXP_LEAST -87.3365402f /* below it exp(x) is subnormal */
 
 /* exp(x), 0.9 ULP (1.2 without FMA), where it is a normal number; `less` is taken from its bits */
-GT_INLINE float gt_scaled_exp_f32(float x, uint32_t less)
+GT_INLINE float gt_exp_scaled_f32(float x, uint32_t less)
 {
     const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
     const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
@@ -79,7 +79,7 @@ GT_INLINE float gt_scaled_exp_f32(float x, uint32_t less)
 /* 0.9 ULP; 0 where the result would be subnormal */
 GT_INLINE float gt_exp_f32(float x)
 {
-    const float y = gt_choose_f32(x < GT_EXP_LEAST, 0.0f, gt_scaled_exp_f32(x, 0));
+    const float y = gt_choose_f32(x < GT_EXP_LEAST, 0.0f, gt_exp_scaled_f32(x, 0));
     return gt_choose_f32(x <= 88.7228317f, y, x + GT_INFINITY); /* Inf beyond, and NaN stays NaN */
 }
 
@@ -104,7 +104,7 @@ GT_INLINE float gt_expm1_f32(float x)
 /* ½·exp(x) for x >= 0, 1 ULP: finite up to 89.41, where exp(x) is not, and Inf beyond */
 GT_INLINE float gt_half_exp_f32(float x)
 {
-    return gt_choose_f32(x < 89.4159927f, gt_scaled_exp_f32(x, 1u << 23), x * GT_INFINITY);
+    return gt_choose_f32(x < 89.4159927f, gt_exp_scaled_f32(x, 1u << 23), x * GT_INFINITY);
 }
 
 /* 2 ULP */
