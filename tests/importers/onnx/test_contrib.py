@@ -257,6 +257,27 @@ def test_products_of_what_is_quantised_on_the_way() -> None:
            num_heads=H)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_lstms_quantised_on_the_way(kind: Any, direction: str) -> None:
+    d, k, h, steps = 1 + (direction == "bidirectional"), 6, 8, 5
+    info = np.iinfo(kind)
+    weights = {n: RNG.integers(info.min, info.max + 1, (d, rows, 4 * h)).astype(kind)
+               for n, rows in (("w", k), ("r", h))}
+    weights |= {"ws": RNG.uniform(0.002, 0.01, d).astype(np.float32),
+                "rs": RNG.uniform(0.002, 0.01, d).astype(np.float32),
+                "wz": RNG.integers(info.min + 99, info.max - 99, d).astype(kind),
+                "rz": np.full(d, 128 if kind is np.uint8 else 0, kind),
+                "b": RNG.standard_normal((d, 8 * h)).astype(np.float32)}
+    x = {"x": RNG.standard_normal((steps, 1, k)).astype(np.float32)}
+    state = {n: RNG.standard_normal((d, 1, h)).astype(np.float32) / 2 for n in ("h0", "c0")}
+    more = {"hidden_size": h, "direction": direction}
+    agrees("y, hn, cn = DynamicQuantizeLSTM(x, w, r, b, , , , , ws, wz, rs, rz)", x, weights,
+           **more)
+    agrees("y = DynamicQuantizeLSTM(x, w, r, b, , h0, c0, , ws, wz, rs, rz)", x | state, weights,
+           **more)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_matmul_nbits_with_reordered_groups(bits: int) -> None:
     weights = {"w": RNG.integers(0, 256, (5, 2, 4 * bits)).astype(np.uint8),

@@ -37,9 +37,14 @@ _WITH_BETA = {"affine", "scaledtanh", "hardsigmoid"}
 DEFAULTS = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
 
 
+def _times(x: Any, w: Any) -> Any:
+    return o.matmul(x, w, transpose_b=True)
+
+
 @dataclass(frozen=True)
 class StepCell:
-    """A step function with its activations and flags."""
+    """A step function with its activations and flags; `times` multiplies rows by weights, which
+    are one tensor or several."""
 
     step: Callable[..., State]
     activations: Sequence[str]
@@ -47,6 +52,7 @@ class StepCell:
     beta: Sequence[float] | None
     clip: float
     flags: dict[str, int]
+    times: Callable[..., Any] = _times
 
     def functions(self) -> list[Activation]:
         """The activation functions. Each takes its alpha and beta from the lists, in order.
@@ -83,16 +89,12 @@ def _at(x: Any, i: int) -> Any:
     return x.take(0, i, i + 1).reshape(tuple(x.shape[1:]))
 
 
-def _times(x: Any, w: Any) -> Any:
-    return o.matmul(x, w, transpose_b=True)
-
-
 # ---- the steps: (cell, f, projected input, recurrent weights, recurrent bias, state, peephole) ---
 
 def _lstm(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
           p: Any) -> State:
     h, c = state
-    i, out, forget, g = parts(xt + _times(h, r) + rb, 4)
+    i, out, forget, g = parts(xt + cell.times(h, *r) + rb, 4)
     p_i, p_o, p_f = parts(p, 3) if p is not None else (None, None, None)
     i = i if p_i is None else i + p_i * c
     i = f[0](_clip(i, cell.clip))
@@ -105,7 +107,7 @@ def _lstm(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: 
 
 def _gru(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
          _: Any) -> State:
-    (h,) = state
+    (h,), (r,) = state, r
     n = h.shape[-1]
     xz, xr, xn = parts(xt, 3)
     gates = _times(h, r.take(0, 0, 2 * n)) + rb.take(0, 0, 2 * n)
@@ -122,25 +124,26 @@ def _gru(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: S
 
 def _rnn(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
          _: Any) -> State:
-    return (f[0](_clip(xt + _times(state[0], r) + rb, cell.clip)),)
+    return (f[0](_clip(xt + cell.times(state[0], *r) + rb, cell.clip)),)
 
 
 CELLS: dict[str, Callable[..., State]] = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}
 
 
-def layer(cell: StepCell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
-          lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
-    """y [T, D, B, H] and the final states [D, B, H], as one `scan` for each direction."""
-    fs, count = cell.functions(), w.shape[0]
+def layer(cell: StepCell, x: Any, w: Sequence[Any], r: Sequence[Any], bias: Any, states: State,
+          direction: str, lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
+    """y [T, D, B, H] and the final states [D, B, H], as one `scan` for each direction; w and r are
+    the tensors of the weights, [D, rows, columns] or as `cell.times` takes them."""
+    fs, count = cell.functions(), w[0].shape[0]
     per = len(fs) // count if len(fs) >= 2 * count or count == 1 else len(fs)
     if lengths is not None:
         lengths = lengths.cast(dtypes.int64).reshape((lengths.shape[0], 1))
     results = []
     for d in range(count):
         mine = fs[d * per:(d + 1) * per] or fs
-        start = [o.broadcast(x.number(0).reshape((1, 1)), shape=(x.shape[1], r.shape[2]))
+        start = [o.broadcast(x.number(0).reshape((1, 1)), shape=(x.shape[1], r[0].shape[2]))
                  if s is None else _at(s, d) for s in states]
-        results.append(_direction(cell, mine, x, _at(w, d), _at(r, d),
+        results.append(_direction(cell, mine, x, [_at(p, d) for p in w], [_at(p, d) for p in r],
                                   None if bias is None else _at(bias, d), start, lengths,
                                   None if peephole is None else _at(peephole, d),
                                   direction == "reverse" or d == 1))
@@ -148,11 +151,11 @@ def layer(cell: StepCell, x: Any, w: Any, r: Any, bias: Any, states: State, dire
     return y, *(o.stack(*(f[i] for f in results), axis=0) for i in range(len(states)))
 
 
-def _direction(cell: StepCell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
-               start: list[Any], lengths: Any, peephole: Any, backwards: bool) -> State:
+def _direction(cell: StepCell, f: list[Activation], x: Any, w: Sequence[Any], r: Sequence[Any],
+               bias: Any, start: list[Any], lengths: Any, peephole: Any, backwards: bool) -> State:
     """The final states of one direction, then its y [T, B, H]."""
-    rows = w.shape[0]
-    projected = _times(x, w)
+    projected = cell.times(x, *w)
+    rows = projected.shape[-1]
     if bias is not None:
         projected, hidden_bias = (projected + bias.take(0, 0, rows), bias.take(0, rows, 2 * rows))
     else:
@@ -161,14 +164,14 @@ def _direction(cell: StepCell, f: list[Activation], x: Any, w: Any, r: Any, bias
                                                 dtype=dtypes.int64)
 
     def step(state: Any, rows: Any, fixed: Any) -> State:
-        (xt, t), (u, b, p, ends) = rows, fixed
+        (xt, t), (b, p, ends, *u) = rows, fixed
         new = cell.step(cell, f, xt, u, b, tuple(state), p)
         if ends is None:
             return *new, new[0]
         alive = ends > t
         return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
                 o.select(alive, new[0], 0.0))
-    return scan(step, start, [projected, numbers], [r, hidden_bias, peephole, lengths], backwards)
+    return scan(step, start, [projected, numbers], [hidden_bias, peephole, lengths, *r], backwards)
 
 
 # ---- layers -------------------------------------------------------------------------------------
@@ -223,7 +226,8 @@ def lstm(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
                                          clip=clip))
     cell = StepCell(CELLS["LSTM"], activations or DEFAULTS["LSTM"], activation_alpha,
                     activation_beta, clip, {"input_forget": input_forget})
-    return _laid_out(layout, *layer(cell, x, w, r, bias, (h0, c0), direction, lengths, peephole))
+    return _laid_out(layout, *layer(cell, x, [w], [r], bias, (h0, c0), direction, lengths,
+                                    peephole))
 
 
 @onnx_op("GRU", since=7)
@@ -240,7 +244,7 @@ def gru(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
                                         linear_before_reset=bool(linear_before_reset)))
     cell = StepCell(CELLS["GRU"], activations or DEFAULTS["GRU"], activation_alpha, activation_beta,
                     clip, {"linear_before_reset": linear_before_reset})
-    return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))
+    return _laid_out(layout, *layer(cell, x, [w], [r], bias, (h0,), direction, lengths))
 
 
 @onnx_op("RNN", since=7)
@@ -259,4 +263,4 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
                                         activation=kinds.pop()))
     cell = StepCell(CELLS["RNN"], activations or DEFAULTS["RNN"], activation_alpha, activation_beta,
                     clip, {})
-    return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))
+    return _laid_out(layout, *layer(cell, x, [w], [r], bias, (h0,), direction, lengths))

@@ -9,6 +9,7 @@ from graphtool.importers.onnx.families import quant
 from graphtool.importers.onnx.families.index import gather
 from graphtool.importers.onnx.families.pool import average_pool, max_pool
 from graphtool.importers.onnx.families.quant import dequantize_linear, quantized
+from graphtool.importers.onnx.families.recurrent import CELLS, DEFAULTS, StepCell, layer
 from graphtool.importers.onnx.kit import OPS, DType, Refused, add, axis_of, dtypes, o, product
 from graphtool.importers.onnx.wing.contrib import DOMAIN, fused_conv, microsoft
 from graphtool.importers.onnx.wing.contrib_attention import projected
@@ -263,6 +264,23 @@ def dynamic_quantize_matmul(x: Any, b: Any, b_scale: Any, b_zero: Any = None,
     """x quantised by its own range, then an integer `matmul`, scaled to floats."""
     q, scale, zero = quant.dynamic_quantize_linear(x)
     return matmul_integer_to_float(q, b, scale, b_scale, zero, b_zero, bias)
+
+
+@microsoft("DynamicQuantizeLSTM")
+def dynamic_quantize_lstm(
+        x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None, initial_h: Any = None,
+        initial_c: Any = None, peephole: Any = None, w_scale: Any = None, w_zero: Any = None,
+        r_scale: Any = None, r_zero: Any = None, *, activation_alpha: Any = None,
+        activation_beta: Any = None, activations: Any = None, clip: float = 0.0,
+        direction: str = "forward", hidden_size: int | None = None, input_forget: int = 0) -> Any:
+    """An LSTM with weights [D, columns, 4·H] in bytes: x, and each state, is quantised by its own
+    range."""
+    cell = StepCell(CELLS["LSTM"], activations or DEFAULTS["LSTM"] * w.shape[0], activation_alpha,
+                    activation_beta, clip, {"input_forget": input_forget}, dynamic_quantize_matmul)
+    start = o.broadcast(x.number(0).reshape((1, 1, 1)), shape=(w.shape[0], x.shape[1], r.shape[1]))
+    states = [start if s is None else s for s in (initial_h, initial_c)]
+    return layer(cell, x, (w, w_scale, w_zero), (r, r_scale, r_zero), bias, tuple(states),
+                 direction, sequence_lens, peephole)
 
 
 @microsoft("QAttention")
