@@ -196,7 +196,7 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
     site = Conv(typical_size(n), typical_size(h), typical_size(wide), typical_size(channels),
                 typical_size(m), kh, kw, strides[0], strides[1], dilation[0], dilation[1], groups,
                 is_constant(w), x.dtype, zeros=zeros,
-                least=0 if isinstance(outputs, int) else at_least_sizes(outputs),
+                least=0 if isinstance(outputs, int) else max(at_least_sizes(outputs), 1),
                 **(hidden or {}))
     more = {"padding": padding} if padding else {}
     y = goal.best(site, x, w, strides=strides, dilation=dilation, groups=groups, **more)
