@@ -28,7 +28,7 @@ from tests.lower.compiling import merged
 TEXTS = sorted((Path(__file__).parents[1] / "passes").glob("*/*.txt"))
 # passes after which other inputs are wanted; and one whose results are others: a scale that is
 # computed from a row with a NaN is NaN
-OTHERS = {"specialize", "distribute", "quantise", "cache"}
+OTHERS = {"specialize", "distribute", "quantise", "cache", "step"}
 SAFE = rules_of(assume="nothing")
 # computed sizes; whole numbers out of NaN; what Python's math refuses; a table that is no data
 UNFIT = {"nonzero", "unique", "compress", "polygamma", "fft"}
