@@ -9,8 +9,9 @@ from typing import Any
 from graphtool.symbolic.text import Sum
 
 Interval = tuple[int | None, int | None]
-Terms = tuple[tuple[Any, int], ...]  # (monomial, coefficient) of a sum
+Terms = frozenset[tuple[Any, int]]  # (monomial, coefficient) of a sum
 MOST_POWERS, MOST_TERMS = 6, 32  # of polynomials that are expanded for tighter bounds
+FEW = 3  # quotients of a sum, any of which is taken out first
 
 
 def add(x: Interval, y: Interval) -> Interval:
@@ -85,9 +86,10 @@ def bounds(d: int | Sum) -> Interval:
 
 @lru_cache(maxsize=1 << 16)
 def _bounds(p: Sum) -> Interval:
-    return _of_terms(p.terms)
+    return _of_terms(frozenset(p.terms))
 
 
+@lru_cache(maxsize=1 << 16)  # quotients can be taken out in any order, with the same sums
 def _of_terms(terms: Terms) -> Interval:
     total: Interval = (0, 0)
     for mono, coeff in terms:
@@ -99,10 +101,20 @@ def _of_terms(terms: Terms) -> Interval:
     if _curved(terms):
         total = _both(total, _from_the_least(terms))
     if 1 < len(terms) <= MOST_TERMS:
-        for mono, coeff in terms:
-            if _is_quotient(mono):
-                total = _both(total, _by_remainder(terms, mono, coeff))
+        quotients = [term for term in terms if _is_quotient(term[0])]
+        if len(quotients) > FEW:  # each order of many would be too many
+            quotients = [max(quotients, key=lambda term: _depth(term[0][0][0]))]
+        for mono, coeff in quotients:
+            total = _both(total, _by_remainder(terms, mono, coeff))
     return total
+
+
+@lru_cache(maxsize=1 << 16)
+def _depth(atom: Any) -> int:
+    """How many calls are in each other."""
+    sides = () if hasattr(atom, "name") else (atom.a, atom.b)
+    return 1 + max((_depth(a) for d in sides if not isinstance(d, int)
+                    for mono, _ in d.terms for a, _ in mono), default=0)
 
 
 def _is_quotient(mono: Any) -> bool:
@@ -120,7 +132,7 @@ def _by_remainder(terms: Terms, mono: Any, coeff: int) -> Interval:
     wide = {m: c * by for m, c in terms if m != mono}
     for m, c in quotient.a.terms:
         wide[m] = wide.get(m, 0) + coeff * c
-    lo, hi = add(_of_terms(tuple((m, c) for m, c in wide.items() if c)),
+    lo, hi = add(_of_terms(frozenset((m, c) for m, c in wide.items() if c)),
                  multiply((0, by - 1), (-coeff, -coeff)))
     return None if lo is None else -(-lo // by), None if hi is None else hi // by
 

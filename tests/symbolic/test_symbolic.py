@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from graphtool import symbolic as s
 from graphtool.errors import InputError
 from graphtool.symbolic.parse import parse
+from tests.growth import calls
 
 B, T = s.symbol("B", 1, 8), s.symbol("T", 0, None)
 N, K = s.symbol("N", 2), s.symbol("K", 1)
@@ -101,3 +102,17 @@ def test_a_product_of_negative_sizes_is_bounded() -> None:
     n, m = s.floordiv(-s.symbol("n", 1), 2), s.floordiv(-s.symbol("m", 3), 2)  # at most -1 and -2
     assert s.bounds(n * m) == (2, None)
     assert s.known(n * m, "==", 0) is False
+
+
+def halved(d: s.Dim, times: int) -> s.Dim:
+    for _ in range(times):
+        d = s.floordiv(d + 1, 2)
+    return d
+
+
+def test_bounds_of_many_quotients_take_few_steps() -> None:
+    """As the sizes of a detector's levels: the number of their orders is not that of the steps."""
+    sizes = [s.dim_of(s.Symbol(name, 1)) for name in "HW"]
+    total: s.Dim = sum((-1) ** n * 3 * halved(d + n, n) for d in sizes for n in range(2, 7))
+    assert calls(lambda: s.bounds(total)) < 20_000
+    assert s.bounds(total)[0] == -8
