@@ -42,6 +42,7 @@ COMMANDS = {
     "compiler": "time the compiler itself",
     "tiny": "RAM, flash and instructions of MLPerf Tiny on microcontrollers",
     "web": "time models as WebAssembly in Node beside onnxruntime-web",
+    "shipped": "time trained networks that packages carry beside onnxruntime and OpenVINO",
     "open": "time models with open sizes beside the same with fixed ones",
     "training": "time training steps beside torch and JAX",
     "page": "first paint and frames a second of the page of view in Chromium, and pictures of it",

@@ -137,7 +137,7 @@ def on_board(name: str, module: Module, xs: Sequence[Any], target: str, how: Bui
     """Instructions of a run on an emulated board, and the bytes of the last one."""
     if board.missing(target) or not xs:
         return 0, None
-    folder = work.root() / "tiny" / f"{name}_{target}"
+    folder = work.root() / "tiny" / f"{name}_{target}_{how.objective}_{how.precision}"
     unit = unit_of(Source(module), how, name)
     emit(unit, folder, how)
     states = [n for t in list(module.inputs.values())[1:] if isinstance(n := nbytes(t), int)]

@@ -25,6 +25,7 @@ from benchmarks import (
     page_models,
     plot,
     scaling,
+    shipped,
     single,
     stats,
     tables,
@@ -34,6 +35,7 @@ from benchmarks import (
 )
 from benchmarks.__main__ import parser
 from benchmarks.models import EXTRA, ZOO, named, operators
+from benchmarks.models.shipped import SHIPPED
 from benchmarks.work import Journal, Row
 from graphtool.analysis.costs import flops, total
 from tests.lab import conformance, parity
@@ -338,6 +340,17 @@ def test_the_table_of_operators_begins_with_the_worst() -> None:
     assert [row["operator"] for row in tables.read(text)] == ["Odd", "Mod", "Add"]
     assert "least 0.25; below 1: 1 of 2." in text
     assert "Odd: graphtool: no such operator." in text
+
+
+def test_the_table_of_shipped_networks() -> None:
+    def row(name: str, ours: float, peer: float, **more: Any) -> Row:
+        times = {n: {"median": t, "spread": 0.1} for n, t in (("graphtool", ours),
+                                                              ("onnxruntime", peer))}
+        return {"name": name, "package": "p==1", "file": "m.onnx", "times": times, "errors": {},
+                "difference": 1e-6, "date": "d", "cpu": "c", "rounds": 1, "seconds": 1, **more}
+    text = shipped.report([row("a", 1.0, 2.0), row("b", 1.0, 8.0, errors={"openvino": "no"})])
+    assert "Geometric mean 4.00, least 2.00." in text and "b: openvino: no." in text
+    assert len({(s.package, s.file) for s in SHIPPED.values()}) == len(SHIPPED)
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is missing")
