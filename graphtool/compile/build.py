@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -111,12 +112,23 @@ def emit(unit: LibraryUnit, out: Path, how: Build) -> dict[str, str]:
             if side.mode != "file":
                 side.write(work)
         data = {p.name: p.read_bytes() for p in sorted(work.iterdir())}
-    if not how.single:
-        write_files(out, {**texts.files, **data})
-        return texts.files
-    files = single(unit.name, {**texts.files, **{f: b.decode() for f, b in data.items()}})
-    write_files(out, files)
+    if how.single:
+        files = single(unit.name, {**texts.files, **{f: b.decode() for f, b in data.items()}})
+        write_files(out, files)
+    else:
+        files = texts.files
+        write_files(out, {**files, **data})
+    _remove_older(out, unit.name, {*files, *data})
     return files
+
+
+def _remove_older(out: Path, name: str, written: Collection[str]) -> None:
+    """Remove the kernels that an earlier text of this name had and this one has not: a compiler
+    that is given all files would find functions twice."""
+    older = re.compile(re.escape(name) + r"_kernels\d+\.\w+")
+    for path in out.iterdir():
+        if older.fullmatch(path.name) and path.name not in written:
+            path.unlink()
 
 
 def check_device(unit: LibraryUnit, how: Build) -> None:

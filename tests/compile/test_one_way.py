@@ -71,6 +71,18 @@ def test_emit_writes_what_build_compiles(line: str, files: Path, tmp_path: Path,
     assert {n for n in built if n.endswith((".c", ".h"))} <= set(emitted)
 
 
+def test_emit_leaves_no_kernels_of_an_earlier_text(files: Path, tmp_path: Path, gt: Cli) -> None:
+    out = tmp_path / "c"
+    out.mkdir()
+    for name in ("m_kernels7.c", "m_kernels7.c.mine", "m_main.c", "n_kernels7.c"):
+        (out / name).write_text("mine")
+    assert gt("emit", files / "m.graph.json", "--name", "m", "--march", "x86-64", "-o", out
+              ).code == 0
+    left = {p.name for p in out.iterdir()}
+    assert "m_kernels7.c" not in left
+    assert {"m_kernels0.c", "m_kernels7.c.mine", "m_main.c", "n_kernels7.c"} <= left
+
+
 def test_the_command_line_and_the_api_have_every_option() -> None:
     names = {name for name, _, _ in options_of(Build)}
     program: Any = get_command(app)
