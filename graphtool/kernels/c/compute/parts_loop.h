@@ -39,7 +39,7 @@
 
 /* Splits up to 32 elements of `rows` rows; returns `seen` of parts.h. */
 GT_INLINE gt_vw GT_JOIN(GT_NAME, _run)(const float *x, int64_t rows, int64_t depth, uint16_t *to,
-                                       gt_vw seen)
+                                       gt_vw seen GT_PARAMS)
 {
     for (int64_t r = 0; r < rows; r++)
         seen = gt_split_run(x + r * GT_APART, depth, GT_PARTS, to + r * GT_PARTS_RUN, 2 * GT_TILE,
@@ -73,7 +73,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int segments, int64_t b, int64_t li
                            (size_t)gt_min(GT_BESIDE, (GT_M)-m) * sizeof(float));
             gt_turn_run(beside + s % together * GT_ROWS, GT_BESIDE, rows, some, room);
             own[GT_SPLIT] &= (uint16_t)gt_all_split(
-                GT_JOIN(GT_NAME, _run)(room, rows, some, tile, (gt_vw){0}));
+                GT_JOIN(GT_NAME, _run)(room, rows, some, tile, (gt_vw){0} GT_ARGS));
         }
 }
 #else
@@ -85,7 +85,7 @@ GT_INLINE gt_vw GT_JOIN(GT_NAME, _segment)(int64_t b, int64_t m, int64_t k, int6
         const int64_t some = gt_min(GT_PARTS_RUN, depth - i);
         float room[GT_ROOM] GT_ALIGNED;
         const float *x = GT_JOIN(GT_NAME, _rows)(b, m, k + i, rows, some, room GT_ARGS);
-        seen = GT_JOIN(GT_NAME, _run)(x, rows, some, to, seen);
+        seen = GT_JOIN(GT_NAME, _run)(x, rows, some, to, seen GT_ARGS);
     }
     return seen;
 }
