@@ -143,12 +143,21 @@ def layer(cell: StepCell, x: Any, w: Sequence[Any], r: Sequence[Any], bias: Any,
         mine = fs[d * per:(d + 1) * per] or fs
         start = [o.broadcast(x.number(0).reshape((1, 1)), shape=(x.shape[1], r[0].shape[2]))
                  if s is None else _at(s, d) for s in states]
-        results.append(_direction(cell, mine, x, [_at(p, d) for p in w], [_at(p, d) for p in r],
+        results.append(_direction(cell, mine, x, [_at(p, d) for p in w], _of_steps(r, d),
                                   None if bias is None else _at(bias, d), start, lengths,
                                   None if peephole is None else _at(peephole, d),
                                   direction == "reverse" or d == 1))
     y = o.stack(*(f[-1] for f in results), axis=1)
     return y, *(o.stack(*(f[i] for f in results), axis=0) for i in range(len(states)))
+
+
+def _of_steps(weights: Sequence[Any], direction: int) -> list[Any]:
+    """The weights of the steps of one direction: arrays if there are several tensors and all are
+    known, so that they are constants of a step, which a product can pack."""
+    known = [array_of(p) for p in weights]
+    if len(known) > 1 and all(a is not None for a in known):
+        return [np.asarray(a[direction]) for a in known if a is not None]
+    return [_at(p, direction) for p in weights]
 
 
 def _direction(cell: StepCell, f: list[Activation], x: Any, w: Sequence[Any], r: Sequence[Any],
@@ -165,13 +174,16 @@ def _direction(cell: StepCell, f: list[Activation], x: Any, w: Sequence[Any], r:
 
     def step(state: Any, rows: Any, fixed: Any) -> State:
         (xt, t), (b, p, ends, *u) = rows, fixed
+        u = u or [xt.builder.constant(a) for a in r]
         new = cell.step(cell, f, xt, u, b, tuple(state), p)
         if ends is None:
             return *new, new[0]
         alive = ends > t
         return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
                 o.select(alive, new[0], 0.0))
-    return scan(step, start, [projected, numbers], [hidden_bias, peephole, lengths, *r], backwards)
+    of_steps = [u for u in r if not isinstance(u, np.ndarray)]
+    return scan(step, start, [projected, numbers], [hidden_bias, peephole, lengths, *of_steps],
+                backwards)
 
 
 # ---- layers -------------------------------------------------------------------------------------
