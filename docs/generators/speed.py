@@ -23,6 +23,7 @@ ROWS = (  # what is timed, beside which peers, the file in benchmarks/results/
     ("training steps, float32", "torch, torch.compile", "xeon/training.md"),
 )
 OTHERS = (
+    ("trained networks that packages carry, with open sizes", "shipped.md"),
     ("a language model with weights of 4 bits", "xeon/llm.md"),
     ("models quantised by several tools: error and time", "quantise.md"),
     ("single kernels", "kernels.md"),

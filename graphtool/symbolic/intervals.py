@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from graphtool.symbolic.text import Sum
+from graphtool.symbolic.text import Sum, text
 
 Interval = tuple[int | None, int | None]
 Terms = frozenset[tuple[Any, int]]  # (monomial, coefficient) of a sum
@@ -103,10 +103,15 @@ def _of_terms(terms: Terms) -> Interval:
     if 1 < len(terms) <= MOST_TERMS:
         quotients = [term for term in terms if _is_quotient(term[0])]
         if len(quotients) > FEW:  # each order of many would be too many
-            quotients = [max(quotients, key=lambda term: _depth(term[0][0][0]))]
+            quotients = [max(quotients, key=lambda term: _outermost(term[0][0][0]))]
         for mono, coeff in quotients:
             total = _both(total, _by_remainder(terms, mono, coeff))
     return total
+
+
+def _outermost(quotient: Any) -> tuple[int, str]:
+    """A key by which deeper quotients come later; others by text, as in every process."""
+    return _depth(quotient), f"{text(quotient.a)} {quotient.b}"
 
 
 @lru_cache(maxsize=1 << 16)

@@ -115,4 +115,4 @@ def test_bounds_of_many_quotients_take_few_steps() -> None:
     sizes = [s.dim_of(s.Symbol(name, 1)) for name in "HW"]
     total: s.Dim = sum((-1) ** n * 3 * halved(d + n, n) for d in sizes for n in range(2, 7))
     assert calls(lambda: s.bounds(total)) < 20_000
-    assert s.bounds(total)[0] == -8
+    assert s.bounds(total)[0] == -7
