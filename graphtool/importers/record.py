@@ -82,4 +82,4 @@ def register(row: Importer) -> Importer:
 
 
 # what torch saves under these suffixes, only the file's bytes say
-SAVED = (".pt", ".pth", ".ts", ".torchscript")
+SAVED = (".pt", ".pth", ".ts", ".jit", ".torchscript")

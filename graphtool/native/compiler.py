@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,11 +16,10 @@ from graphtool.errors import CompilerError
 from graphtool.io import host, release
 from graphtool.machines import cpu_flags
 from graphtool.native import cache
-from graphtool.native.probes import TEXT, supports, version_of
+from graphtool.native.probes import run, supports, version_of
 from graphtool.native.systems import LINUX, WINDOWS, System, here, system_of
 from graphtool.target import TABLE, Target
 
-TIMEOUT = 600  # seconds for one file
 # what an object, library or program begins with: ELF, Mach-O, Windows, WebAssembly, LLVM, archives
 MADE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ",
         b"d\x86", b"d\xaa", b"\0asm", b"BC\xc0\xde", b"!<arch>")
@@ -78,7 +76,7 @@ class Compiler:
     def run(self, *args: str, cwd: Path | None = None) -> None:
         """Run the compiler in folder `cwd`. Raises CompilerError GT2121 with the end of its output
         if it fails."""
-        done = _run([*self.command, *args], cwd)
+        done = run([*self.command, *args], cwd)
         if done.returncode:
             raise CompilerError("GT2121", f"{self.command[0]} failed", where=_tail(done.stderr),
                                 hint="the sources stay out of the build directory; "
@@ -176,7 +174,7 @@ class Compiler:
         """Write a static library of these objects with the same bytes each time. Raises
         CompilerError GT2122."""
         command = archiver(self.command)
-        done = _run([*command, "rcsD", target.name, *(o.name for o in objects)], target.parent)
+        done = run([*command, "rcsD", target.name, *(o.name for o in objects)], target.parent)
         if done.returncode:
             raise CompilerError("GT2122", f"{command[0]} failed", where=_tail(done.stderr))
 
@@ -310,15 +308,6 @@ def _words(command: str, where: str) -> tuple[str, ...]:
     if not words or "\0" in command:
         raise CompilerError("GT2127", f"{command!r} is no command", where=where)
     return words
-
-
-def _run(command: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(command, cwd=cwd, capture_output=True, timeout=TIMEOUT, **TEXT)
-    except OSError as error:
-        raise CompilerError("GT2120", f"cannot run {command[0]}: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise CompilerError("GT2123", f"{command[0]} took more than {TIMEOUT} s") from error
 
 
 def _tail(stderr: str) -> str:

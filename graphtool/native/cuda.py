@@ -22,9 +22,8 @@ from typing import Any
 from graphtool.errors import CompilerError
 from graphtool.io import release
 from graphtool.native import cache
-from graphtool.native.probes import TEXT
+from graphtool.native.probes import TEXT, run
 
-TIMEOUT = 600  # seconds for one image
 STANDARD = ("stdint.h", "math.h", "stddef.h", "string.h")  # headers that NVRTC has no files of
 Image = tuple[str, int, bool, str, str]  # as emit/language.py has it
 
@@ -39,8 +38,7 @@ class Nvcc:
     def compile(self, source: Path, machine: str, text: bool, to: Path, _: str = "") -> None:
         """Compile a .cu file in its folder, for one architecture or to PTX."""
         how = ["-ptx" if text else "-cubin", f"-arch={machine}"]
-        done = subprocess.run([self.command, *how, source.name, "-o", str(to)], cwd=source.parent,
-                              capture_output=True, timeout=TIMEOUT, **TEXT)
+        done = run([self.command, *how, source.name, "-o", str(to)], source.parent)
         if done.returncode:
             raise _failed(self.command, done.stderr or done.stdout)
 

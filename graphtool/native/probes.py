@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from graphtool.errors import CompilerError
 from graphtool.native import cache
 
 TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}  # a compiler may print any bytes
+TIMEOUT = 600  # seconds for one file; the first time zig compiles its C library too
 _PROGRAM = """
 #ifdef GT_MPI
 #include <mpi.h>
@@ -67,20 +70,34 @@ def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] =
         return works
 
 
+def run(command: Sequence[str], cwd: Path | None = None, given: str | None = None
+        ) -> subprocess.CompletedProcess[str]:
+    """A finished compiler, which was given a text to read. Raises CompilerError GT2120 where it
+    cannot be run, GT2123 where it takes too long."""
+    try:
+        return subprocess.run(command, cwd=cwd, input=given, capture_output=True, timeout=TIMEOUT,
+                              **TEXT)
+    except OSError as error:
+        raise CompilerError("GT2120", f"cannot run {command[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise CompilerError("GT2123", f"{command[0]} took more than {TIMEOUT} s") from error
+
+
 def compiles(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
     """Whether a trivial program compiles with the flags, OpenMP's header included, and links.
 
     With `libraries` it is linked with these only, not with the libraries that the flags imply.
+    Raises CompilerError GT2123 where it takes too long.
     """
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         output = f"{folder}/probe"
         try:
-            done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
-                                   "-", "-o", output], input=_PROGRAM, capture_output=True,
-                                  timeout=120, **TEXT)
+            done = run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c", "-", "-o",
+                        output], given=_PROGRAM)
             if libraries and done.returncode == 0:
-                done = subprocess.run([*command, output, *libraries, "-o", f"{output}.exe"],
-                                      capture_output=True, timeout=120, **TEXT)
-        except (OSError, subprocess.TimeoutExpired):
+                done = run([*command, output, *libraries, "-o", f"{output}.exe"])
+        except CompilerError as error:
+            if error.code == "GT2123":  # which says nothing of the flags
+                raise
             return False
         return done.returncode == 0

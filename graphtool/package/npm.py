@@ -9,7 +9,6 @@ packages: `runtime.js` calls the functions, `worker.js` does so in a worker.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from graphtool.emit.shapes import shapes
 from graphtool.errors import CompilerError, UsageError
 from graphtool.io import release
 from graphtool.io.manifest_rows import Manifest, PortRow, ProgramRow
+from graphtool.native.probes import run
 from graphtool.package import record
 from graphtool.package.archives import tar_gz
 from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
@@ -32,7 +32,6 @@ from graphtool.package.wasm import beside, shared_pages
 from graphtool.package.words import identifiers, listed, plain
 from graphtool.target import TABLE
 
-TIMEOUT = 600  # seconds; the first time zig compiles its C library too
 _ARRAYS = {"bool": "Uint8", "f32": "Float32", "f64": "Float64", "i64": "BigInt64",
            "u64": "BigUint64", "c64": "Float32", "c128": "Float64"}
 _PARTS = {"c64": 2, "c128": 2}
@@ -182,11 +181,7 @@ def wasm(s: Subject, known: Sequence[WebFunction]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="graphtool-wasm-") as folder:
         for file, text in files.items():
             (Path(folder) / file).write_bytes(text.encode())
-        try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8",
-                                  errors="replace", timeout=TIMEOUT)
-        except subprocess.TimeoutExpired as error:
-            raise CompilerError("GT2123", f"zig took more than {TIMEOUT} s") from error
+        done = run(command, Path(folder))
         if done.returncode:
             raise CompilerError("GT2121", "zig failed",
                                 where="\n".join(done.stderr.strip().splitlines()[-8:]))

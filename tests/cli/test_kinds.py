@@ -27,6 +27,7 @@ FILES = {  # name: its bytes, the kind
     "a.txt": (b'{"format": "graphtool/program"}', "program"), "b.json": (b"{}", "json"),
     "any": (b"words", "other"), "m.mlir": (b"module {}", "stablehlo"),
     "m.txt": (b"\nmodule {}", "stablehlo"), "m.pt": (b"PK\3\4", "torchscript"),
+    "m.jit": (b"PK\3\4", "torchscript"),
     "m.graph.json": (b"{", "graph"), "m.gt": (b"return x\n", "graph")}
 FOREIGN = {"source", "weights", "library", "arrays", "empty", "pointer", "pickle", "archive",
            "log"}

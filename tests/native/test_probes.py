@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from graphtool.errors import CompilerError
+from graphtool.native import probes
 from graphtool.native.probes import supports, version_of
 
 FAKE = """#!/bin/sh
@@ -54,3 +56,13 @@ def test_what_is_lacking_is_asked_each_time(fake: Fake) -> None:
 @pytest.mark.parametrize("flag", ["-DGT_MPI", "-static"])
 def test_libraries_are_asked_for_each_time(fake: Fake, flag: str) -> None:
     assert [fake.asked(0, flag) for _ in range(2)] == [1, 2]
+
+
+def test_a_compiler_that_takes_too_long_says_nothing_of_its_flags(
+        fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "TIMEOUT", 0.2)
+    fake.path.write_text("#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 60\n")
+    fake.path.chmod(0o755)
+    with pytest.raises(CompilerError, match=r"fake-cc took more than 0.2 s") as caught:
+        supports((str(fake.path),), "-mnew")
+    assert caught.value.code == "GT2123"
