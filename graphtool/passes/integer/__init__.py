@@ -202,7 +202,7 @@ def _float(v: Any) -> Any:
 
 @family_rule(o.div, o.mul, needs="reassociated")
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
-    """(v·a + b) / c = v·(a / c) + b / c, for an integer v"""
+    """(v·a + b) / c = v·(a / c) + b / c, for an integer v; b is constant, or an integer u·d"""
     multiplies = Trait.COMMUTATIVE in op.traits
     x, by = xs[::-1] if multiplies and not isinstance(xs[0], Tracer) else xs
     if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
@@ -214,14 +214,20 @@ def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
         np.float32(1) / divisor.astype(np.float64))
     plain = _product_of(x)
     if plain is not None:
-        return o.mul(_float(plain[0]), _number(x, plain[1] * scale))
+        return _times(x, *plain, scale)
     for env in bindings(_SUM, x.value, x.builder.made_by.get):
-        value = wrapped(x, env["value"])
-        part, known = _product_of(value), values(wrapped(x, env["bias"]))
+        value, bias = wrapped(x, env["value"]), wrapped(x, env["bias"])
+        part, known, other = _product_of(value), values(bias), _product_of(bias)
         if part is not None and known is not None and read_times(value) == 1:
-            return o.add(o.mul(_float(part[0]), _number(x, part[1] * scale)),
-                         _number(x, known * scale))
+            return o.add(_times(x, *part, scale), _number(x, known * scale))
+        if part is not None and known is None and other is not None:
+            return o.add(_times(x, *part, scale), _times(x, *other, scale))
     return None
+
+
+def _times(beside: Any, whole: Any, a: Any, scale: Any) -> Any:
+    """whole·(a·scale), in float32."""
+    return o.mul(_float(whole), _number(beside, a * scale))
 
 
 def _number(beside: Any, x: Any) -> Any:
