@@ -58,6 +58,7 @@ CUDA = register(Language(
     settings=lambda _: ['#include "cuda.h"'], includes=("nest.h", "cuda_team.h", "cuda_pieces.h"),
     library={header: call for header, call in C.library.items() if header != "rows.h"},
     kernel="GT_KERNEL void {name}({params})", begins="GT_AFTER();",
+    asks="GT_ASK_FOR({name}, {bytes});",
     function="static __device__ void {name}({params})",
     restrict="__restrict__", small="int32_t",
     aligned="{name} = ({pointer})__builtin_assume_aligned({name}, 16);",

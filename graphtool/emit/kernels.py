@@ -10,6 +10,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.emit.early import constants
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.fields import TILE, staged
 from graphtool.emit.gathers import sizes_of
@@ -64,6 +65,7 @@ class Kernels:
         self.labels, self.pieces = _labels(program), pieces(program, language.steps.pieces)
         self.sizes, self.given = sizes_of(program), given(program)
         self.passed = passed(program, language)
+        self.constants = constants(program) if language.asks else {}
 
     @property
     def compiled_later(self) -> bool:
@@ -136,6 +138,8 @@ class Kernels:
             self.template(w, kernel, t, c_name)
         with w.standing_for(self.places.get(kernel.name)), w.block(
                 self.head(kernel) + "\n{"):
+            for name, size in self.constants.get(kernel.name, {}).items():
+                w.line(self.language.asks.format(name=name, bytes=size))
             if self.language.begins:
                 w.line(self.language.begins)
             if kernel.serial and self.language.workers.alone:

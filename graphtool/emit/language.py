@@ -184,8 +184,9 @@ class Language:
     files of kernels. `includes` are the headers of such a file, and `library` says which more it
     needs: those whose pattern occurs in it. `settings` are the lines before all else.
 
-    `kernel` and `function` head a kernel and a function that only kernels call, and `begins` is the
-    first line of a kernel. `pointer` is the
+    `kernel` and `function` head a kernel and a function that only kernels call. A kernel's first
+    line is `begins`; before it stands `asks` for each constant `{name}`, of which a kernel asks for
+    `{bytes}`. `pointer` is the
     type of one to elements of `{type}`, `{const}` being `const ` or nothing, and `own` that of one
     to a worker's own memory. A kernel's parameter `{name}` for a buffer is `buffer`, from which the
     line `bind` makes the pointer; where templates read it, `aligned` tells the compiler at which
@@ -216,6 +217,7 @@ class Language:
     settings: Callable[[Program], list[str]] = lambda _: []
     kernel: str = "void {name}({params})"
     begins: str = ""
+    asks: str = ""
     function: str = "static void {name}({params})"
     pointer: str = "{const}{type} *"
     own: str = "{const}{type} *"

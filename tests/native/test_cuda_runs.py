@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.emit.language import LANGUAGES
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
@@ -25,6 +28,7 @@ from graphtool.native.library import open_library
 from graphtool.report import profile
 from graphtool.train.model import TrainModel
 from tests.lower.compiling import faults
+from tests.native.cuda import shows
 from tests.native.cuda.models import (
     ON_THE_DRIVER,
     RNG,
@@ -60,6 +64,25 @@ def test_launches_start_early_where_the_code_waits(device: ctypes.CDLL, target: 
     early, all_ = (value(device, name).value - n for name, n in zip(
         ("cuda_early", "cuda_launches"), before, strict=True))
     assert early == (all_ if target == "sm_90" else 0)
+
+
+EARLY = {"a buffer that is read too early": {"begins": "(void)*(volatile float *)x0; GT_AFTER();"},
+         "no wait": {"begins": ""},
+         "constants that are longer": {"asks": "GT_ASK_FOR({name}, {bytes} + 9999);"},
+         "constants that are asked for late": {"begins": "GT_AFTER(); GT_ASK_FOR(x1, 16);"}}
+
+
+@pytest.mark.parametrize("mistake", [None, *EARLY])
+def test_kernels_ask_for_constants_and_touch_nothing_before_they_wait(
+        mistake: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver takes the memory away until then, so that a mistake shows."""
+    m, xs = module("dense"), inputs_of("dense", 5)
+    if mistake:
+        monkeypatch.setitem(LANGUAGES, "cuda", replace(LANGUAGES["cuda"], **EARLY[mistake]))
+    built = graphtool.build(m, tmp_path / "b", target="sm_90")
+    text = (built / "model_kernels0.cu").read_text()
+    assert mistake or re.search(r"ASK_FOR\(x1, \d+\);\s+GT_ASK_FOR\(x2, 24\);\s+GT_AFTER", text)
+    assert shows(lambda: not faults(runtime.load(built)(**xs), interp.run(m, xs))) == bool(mistake)
 
 
 def test_weights_leave_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
@@ -116,10 +139,12 @@ def test_memory_of_the_device_is_used_as_it_is(device: ctypes.CDLL, tmp_path: Pa
 
 def test_training_keeps_its_state_on_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
     """Steps on a device give the losses and the state of steps on a processor; a step of known
-    sizes is one launch, and what the host writes into the state counts."""
+    sizes is one launch, and what the host writes into the state counts. No kernel asks early for
+    what the step before has changed."""
     step = a_step()
     on, off = (TrainModel(graphtool.build(step, tmp_path / t, target=t, name="net"))
                for t in ("sm_90", "x86-64"))
+    assert "GT_ASK_FOR" not in (tmp_path / "sm_90" / "net_step_kernels0.cu").read_text()
     batch = {n: RNG.standard_normal(s).astype(np.float32) for n, s in (("x0", (7, 24)),
                                                                       ("y", (7, 5)))}
     for i in range(3):

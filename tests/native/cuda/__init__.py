@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
+import os
 import subprocess
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -50,3 +53,12 @@ def driver(folder: Path) -> ctypes.CDLL:
 def folder() -> str:
     """Where the driver is, for LD_LIBRARY_PATH of other processes."""
     return str(Path(_LOADED[0]._name).parent)
+
+
+def shows(is_right: Callable[[], bool]) -> bool:
+    """Whether the driver ends a process that calls this, or the values are wrong."""
+    if child := os.fork():
+        return os.waitpid(child, 0)[1] != 0
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what the driver says as it ends
+    os._exit(not is_right())

@@ -43,7 +43,11 @@ void stop(enum state state)
     threadIdx.x = me;
 }
 
-void on_c_after(void) { threads[threadIdx.x].waited = 1; }
+void on_c_after(void)
+{
+    threads[threadIdx.x].waited = 1;
+    if (running->early) stop(AT_LAUNCH);
+}
 
 void __syncthreads(void) { stop(AT_BLOCK); }
 
@@ -71,6 +75,7 @@ static void run_block(unsigned count)
         own->fiber.uc_stack.ss_size = STACK;
         makecontext(&own->fiber, enter, 0);
     }
+    if (running->early) hide(1);
     for (unsigned left = count; left;) {
         unsigned order[MOST], ran = 0;
         for (unsigned t = 0; t < count; t++) {
@@ -87,6 +92,7 @@ static void run_block(unsigned count)
         for (unsigned w = 0; w + WARP <= count; w += WARP)
             ran += (unsigned)release(w, WARP, AT_WARP);
         ran += (unsigned)release(0, count, AT_BLOCK);
+        if (release(0, count, AT_LAUNCH)) hide(0), ran++;
         if (!ran) wrong("some threads of a block ended where others wait");
     }
     for (unsigned t = 0; t < count; t++) {

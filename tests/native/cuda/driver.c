@@ -4,11 +4,12 @@
 #include "machine.h"
 
 #include <elf.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { GUARD = 256, LAUNCHES = 4096, CONTEXT = 77, HELD = 4096 };
+enum { GUARD = 256, PAGE = 4096, LAUNCHES = 4096, CONTEXT = 77, HELD = 4096 };
 enum { OUT_OF_MEMORY = 2, NOT_FOUND = 500, ILLEGAL_STATE = 401 };
 
 typedef struct {
@@ -92,47 +93,81 @@ static struct {
     char *at;
     size_t bytes;
 } memory_held[HELD];
-static int held;
+static int held, hiding, usual_known;
+static struct sigaction usual; /* what happens where memory is touched that is none */
+
+/* The pages of a piece of memory and of the guard behind it. */
+static size_t pages(size_t bytes) { return (bytes + GUARD + PAGE - 1) / PAGE * PAGE; }
+
+/* The piece of memory that so many bytes from an address on are in; `held` if there is none. */
+static int piece_at(uint64_t at, size_t bytes)
+{
+    for (int i = 0; i < held; i++) {
+        const uint64_t from = at - (uint64_t)(uintptr_t)memory_held[i].at;
+        if (from < memory_held[i].bytes && bytes <= memory_held[i].bytes - from) return i;
+    }
+    return held;
+}
 
 int cuPointerGetAttribute(void *value, int which, uint64_t at)
 {
     if (which != 2) wrong("an attribute of an address that the driver does not know");
-    for (int i = 0; i < held; i++)
-        if (at - (uint64_t)(uintptr_t)memory_held[i].at < memory_held[i].bytes) {
-            *(unsigned *)value = 2;
-            return 0;
-        }
-    return 1;
+    if (piece_at(at, 0) == held) return 1;
+    *(unsigned *)value = 2;
+    return 0;
 }
 
 int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 {
     if (capturing) return ILLEGAL_STATE;
     if (!bytes || fails()) return OUT_OF_MEMORY;
-    char *p = aligned_alloc(GUARD, GUARD + (bytes + GUARD - 1) / GUARD * GUARD + GUARD);
-    if (!p) return OUT_OF_MEMORY;
+    char *p = mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return OUT_OF_MEMORY;
     if (held == HELD) wrong("too many pieces of memory at once");
-    memory_held[held].at = p + GUARD, memory_held[held++].bytes = bytes;
-    memset(p + GUARD, 0x7f, bytes);
-    memset(p + GUARD + bytes, 0x5a, GUARD);
-    memcpy(p, &bytes, sizeof bytes);
-    *at = (uint64_t)(uintptr_t)(p + GUARD);
+    memory_held[held].at = p, memory_held[held++].bytes = bytes;
+    memset(p, 0x7f, bytes);
+    memset(p + bytes, 0x5a, GUARD);
+    *at = (uint64_t)(uintptr_t)p;
     cuda_allocated++;
     return 0;
 }
 
 int cuMemFree_v2(uint64_t at)
 {
-    char *p = (char *)(uintptr_t)at - GUARD;
-    size_t bytes;
-    memcpy(&bytes, p, sizeof bytes);
-    for (int i = 0; i < GUARD; i++)
-        if (p[GUARD + bytes + (size_t)i] != 0x5a) wrong("something was written behind memory");
-    for (int i = 0; i < held; i++)
-        if (memory_held[i].at == p + GUARD) memory_held[i] = memory_held[--held];
-    free(p);
+    const int i = piece_at(at, 0);
+    char *const p = memory_held[i].at;
+    if (i == held || at != (uint64_t)(uintptr_t)p) wrong("memory is given back that is none");
+    for (int g = 0; g < GUARD; g++)
+        if (p[memory_held[i].bytes + (size_t)g] != 0x5a) wrong("something was written behind memory");
+    munmap(p, pages(memory_held[i].bytes));
+    memory_held[i] = memory_held[--held];
     cuda_allocated--;
     return 0;
+}
+
+static void touched(int signal)
+{
+    if (hiding) wrong("a kernel touches memory before it waits for those before it");
+    sigaction(signal, &usual, NULL); /* comes again */
+}
+
+void hide(int hidden)
+{
+    if (!usual_known++) {
+        struct sigaction own = {.sa_handler = touched};
+        sigaction(SIGSEGV, &own, &usual);
+    }
+    hiding = hidden;
+    for (int i = 0; i < held; i++)
+        mprotect(memory_held[i].at, pages(memory_held[i].bytes),
+                 hidden ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+
+void on_c_ask_for(const void *at, unsigned bytes)
+{
+    if (threads[threadIdx.x].waited) wrong("a constant is asked for too late");
+    if (piece_at((uint64_t)(uintptr_t)at, bytes) == held) wrong("no memory is what is asked for");
+    if ((uintptr_t)at % 16) wrong("a constant that is not aligned");
 }
 
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)

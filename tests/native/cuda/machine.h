@@ -27,7 +27,7 @@ typedef struct {
     int64_t arguments[ARGUMENTS];
 } launch;
 
-enum state { READY, AT_BLOCK, AT_WARP, ENDED };
+enum state { READY, AT_BLOCK, AT_WARP, AT_LAUNCH, ENDED };
 
 typedef struct {
     void *to;
@@ -70,6 +70,9 @@ extern char room[ROOM]; /* what a launch gives of shared memory */
 
 void wrong(const char *what);
 void run(const launch *one);
+
+/* Takes all memory of the device away, or gives it back. */
+void hide(int hidden);
 
 /* Ends the turn of this thread, which then waits for this state to be over. */
 void stop(enum state state);

@@ -14,9 +14,12 @@ extern on_c_place threadIdx, blockIdx, blockDim, gridDim;
 /* Waits for all threads of the block. */
 void __syncthreads(void);
 
-/* Notes that this thread waits for the launches before; the driver asks for it. */
+/* Waits for the launches before this one, if it started while they ran. Until then a thread asks
+   for memory, which the driver knows, and touches none. */
 void on_c_after(void);
+void on_c_ask_for(const void *at, unsigned bytes);
 #define GT_AFTER() on_c_after()
+#define GT_ASK_FOR(at, bytes) on_c_ask_for(at, bytes)
 
 /* Blocks run one after the other, so that memory is as it was written. */
 #define __threadfence() ((void)0)

@@ -8,12 +8,26 @@
 #define GT_KERNEL
 #endif
 
-/* Begins each kernel. From sm_90 on a kernel may start while the one before runs: it lets the next
-   one start too, and then waits until all before it have ended, and what they wrote is there. */
+/* From sm_90 on a kernel may start while those before it run. First it asks for constants, so that
+   its blocks together bring them into the second cache: nothing that a kernel writes may be touched
+   yet. Then GT_AFTER lets the next kernel start too, and waits until all before have ended, and
+   what they wrote is there. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+/* Asks for the share of this thread in so many bytes; thread 0 of each block has the first pieces.
+   A size is a multiple of 16. */
+static __device__ void gt_ask_for(const char *at, size_t bytes)
+{
+    const size_t piece = 4096, first = (size_t)threadIdx.x * gridDim.x + blockIdx.x;
+    for (size_t from = first * piece; from + 16 <= bytes; from += piece * gridDim.x * blockDim.x) {
+        const unsigned size = (unsigned)(bytes - from < piece ? bytes - from : piece) & ~15u;
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(at + from), "r"(size));
+    }
+}
+#define GT_ASK_FOR(at, bytes) gt_ask_for((const char *)(at), bytes)
 #define GT_AFTER()                                                                                \
     asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory")
 #elif !defined GT_AFTER
+#define GT_ASK_FOR(at, bytes) ((void)0)
 #define GT_AFTER() ((void)0)
 #endif
 
