@@ -14,7 +14,17 @@ from dataclasses import dataclass
 
 from graphtool.errors import InputError
 from graphtool.symbolic.intervals import bounds
-from graphtool.symbolic.poly import Call, Dim, Symbol, from_terms, known, mod, symbol_of, terms_of
+from graphtool.symbolic.poly import (
+    Atom,
+    Call,
+    Dim,
+    Symbol,
+    from_terms,
+    known,
+    mod,
+    symbol_of,
+    terms_of,
+)
 from graphtool.symbolic.terms import (
     at_least,
     coefficient,
@@ -22,6 +32,7 @@ from graphtool.symbolic.terms import (
     evaluate,
     maximum,
     minimum,
+    product,
     substitute,
     symbol,
     symbols,
@@ -218,12 +229,32 @@ _RANGE = 4096  # sizes of a bounded symbol that are tried one by one
 def simplified(conditions: Iterable[Equation], free: Mapping[str, Symbol]) -> list[Equation]:
     """Conditions that hold for the same sizes as `conditions`, without any that others imply.
 
-    `free` are the open sizes. A condition on several of them is kept as it is.
+    `free` are the open sizes. A condition on several of them is kept as it is, or left out where
+    it always holds if a part is the number that another condition says: `B*(H//8) == B` beside
+    `H//8 == 1`.
     """
     rows = equations((e.left, e.right) for e in conditions)
-    alone = of_one(rows, free)
-    of_several = [e for e in rows if len(e.names) != 1 or not e.names <= free.keys()]
-    return [e for name, alone_ in alone.items() for e in _shortest(free[name], alone_)] + of_several
+    alone = [e for name, about in of_one(rows, free).items() for e in _shortest(free[name], about)]
+    numbers = dict(filter(None, map(_number_of, alone)))
+    return alone + [e for e in rows if (len(e.names) != 1 or not e.names <= free.keys())
+                    and _with_numbers(e.left - e.right, numbers) != 0]
+
+
+def _number_of(e: Equation) -> tuple[Atom, int] | None:
+    """A part of a size and the number that the condition says it is; None if it says another
+    thing."""
+    terms = dict(terms_of(e.left - e.right))
+    number = terms.pop((), 0)
+    match *terms.items(),:
+        case ((((atom, 1),), 1 | -1 as factor),):
+            return atom, -number * factor
+    return None
+
+
+def _with_numbers(d: Dim, numbers: Mapping[Atom, int]) -> Dim:
+    """d with these factors of its terms replaced."""
+    return sum((product([coeff, *(numbers.get(atom, symbol_of(atom)) for atom, power in mono
+                                  for _ in range(power))]) for mono, coeff in terms_of(d)), 0)
 
 
 def satisfying(s: Symbol, rows: Sequence[Equation]) -> tuple[int, int] | None:

@@ -32,6 +32,12 @@ CASES = {
     "always true": (H, [Equation(mod(dim_of(H) * dim_of(H) - dim_of(H), 2), 0)], []),
     "implied by the step": (EVEN, [Equation(2 * floordiv(dim_of(EVEN), 2), dim_of(EVEN))], []),
     "of two sizes": (H, [Equation(dim_of(H), W)], ["H == W"]),
+    "a part is a number": (H, [Equation(1, floordiv(dim_of(H), 8)),
+                               Equation(6 * W * floordiv(dim_of(H), 8), 6 * W)],
+                           ["1 == (H//8)"]),
+    "a part is another number": (H, [Equation(floordiv(dim_of(H), 8), 2),
+                                     Equation(W * floordiv(dim_of(H), 8), W)],
+                                 ["(H//8) == 2", "W*(H//8) == W"]),
     "not periodic": (H, [Equation(dim_of(H) * dim_of(H), dim_of(H) * 3)], ["H*H == 3*H"]),
 }
 
