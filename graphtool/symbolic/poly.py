@@ -180,13 +180,13 @@ def times(a: Monomial, b: Monomial) -> Monomial:
 
 def known(a: Dim, relation: Relation, b: Dim) -> bool | None:
     """True if the relation holds for all values of the symbols, False if for none, None if
-    undecided."""
+    undecided. Raises KeyError for another relation: `a >= b` is `b <= a`."""
     lo, hi = bounds(a - b)
     if relation == "==":
         if lo == hi == 0:
             return True
         return False if (lo is not None and lo > 0) or (hi is not None and hi < 0) else None
-    edge = 0 if relation == "<" else 1
+    edge = {"<": 0, "<=": 1}[relation]
     if hi is not None and hi < edge:
         return True
     return False if lo is not None and lo >= edge else None

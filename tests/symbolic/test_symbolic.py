@@ -90,6 +90,12 @@ def test_undecided_comparisons_raise() -> None:
         _ = T > B
 
 
+def test_only_the_relations_that_are_told_apart_are_decided() -> None:
+    assert s.known(T, "<=", T + 1) is s.known(T, "<", T + 1) is True
+    with pytest.raises(KeyError):
+        s.known(T, ">=", T + 1)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("source", ["", "B +", "(B", "B B", "unknown", "B // 0", "__import__('os')",
                                     "1.5", "B ** 2", "(" * 5000])
 def test_bad_text_is_one_coded_error(source: str) -> None:
