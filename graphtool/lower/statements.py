@@ -131,14 +131,15 @@ def _cumulative_rows(node: Node, x: View, out: View, axis: int, threads: int
 def _scatter(use: UnitUse) -> Lowered:
     """x copied, unless the result takes its place, then the updates in order. The threads share an
     axis that no index addresses, so that each writes its own part; without such an axis a single
-    thread does everything."""
+    thread does everything. So it does where the parts of a row would be shorter than a vector:
+    that takes each thread longer than the whole row."""
     node, out, names = use.node, use.assignment.views[use.out], Names()
     x, updates = use.view(0), use.view(2)
     axes, batch = node.attrs["axes"], node.attrs["batch"]
     indices = use.pull(1, names)
     free = [a for a in range(len(out.shape)) if a not in axes]
-    shared = max((a for a in free if out.shape[a] != 1), key=lambda a: work_of(out.shape[a]),
-                 default=None)
+    shared = max((a for a in free if out.shape[a] != 1 and not _short(out, a)),
+                 key=lambda a: work_of(out.shape[a]), default=None)
     every, idx = _axes(out, shared, names)
     copy = () if x == out else _loops(_falling(every, out.strides), (Store(
         out.buffer, out.index(idx), Load(x.buffer, x.index(idx), x.dtype)),))
@@ -158,6 +159,12 @@ def _scatter(use: UnitUse) -> Lowered:
     size = product(updates.shape) + (product(out.shape) if copy else 0)
     return Lowered((*copy, *body), product(updates.shape),
                    0 if shared is None else work_of(size))
+
+
+def _short(out: View, axis: int) -> bool:
+    """Whether adjacent elements along the axis are too few to be shared."""
+    d = out.shape[axis]
+    return out.strides[axis] == 1 and isinstance(d, int) and d < 2 * LEAST_COLUMNS
 
 
 def _axes(out: View, shared: int | None, names: Names) -> tuple[list[Loop], tuple[Dim, ...]]:

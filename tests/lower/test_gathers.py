@@ -58,6 +58,10 @@ def across(x: Any, i: Any, u: Any) -> Any:
     return o.transpose(y, perm=(1, 0))
 
 
+def summed(x: Any, i: Any, u: Any) -> Any:
+    return o.scatter(x, o.reshape(i, shape=(300, 1)), u, axes=(0,), batch=0, kind="add")
+
+
 def standardised(x: Any) -> Any:
     d = x - o.reshape(o.reduce_mean(x, axes=(2, 3)), shape=(2, 3, 1, 1))
     return d / o.sqrt(o.reshape(o.reduce_mean(d * d, axes=(2, 3)), shape=(2, 3, 1, 1)) + 1e-5)
@@ -79,6 +83,9 @@ CASES: dict[str, tuple[Any, tuple[str, ...], int, tuple[str, ...], tuple[str, ..
                 ("const int64_t at0",), ()),
     "across": (across, ("f32[40,70]", "i64[30,70]", "f32[30,70]"), 39,
                ("y0[at0 * 70 + i2]",), ()),
+    "wide rows": (summed, ("f32[60,64]", "i64[300]", "f32[300,64]"), 60,
+                  ("gt_part(64, t, threads)",), ()),
+    "narrow rows": (summed, ("f32[60,7]", "i64[300]", "f32[300,7]"), 60, (), ("gt_part(",)),
     "tall": (lambda x: o.reduce_sum(x, axes=(0,)), ("f32[37,128]",), 1, ("r0 * 128]",),
              ("acc0",)),
     "image": (standardised, ("f32[2,3,9,11]",), 1, ("gt_part(99, t, threads)",), ()),
