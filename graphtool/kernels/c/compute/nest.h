@@ -59,7 +59,9 @@ GT_INLINE float gt_over_f32(float x, float s, float r)
 }
 
 #if GT_LANES > 1
-/* Partial sums, or products, of a loop: as many as four vectors have lanes. */
+/* Partial sums, or products, of a loop: as many as four vectors have lanes. Those of one vector are
+   joined by halves; gcc makes vectors of that only where the quarters are vectors. */
+typedef float gt_v4f __attribute__((vector_size(16), may_alias));
 #define GT_PARTIAL(fn, op, zero)                                                                  \
     GT_INLINE void gt_parts_##fn(float *parts)                                                    \
     {                                                                                             \
@@ -67,11 +69,11 @@ GT_INLINE float gt_over_f32(float x, float s, float r)
     }                                                                                             \
     GT_INLINE float gt_across_##fn(gt_vf v)                                                       \
     {                                                                                             \
-        float y[GT_LANES] GT_ALIGNED;                                                             \
-        gt_store(y, v);                                                                           \
-        GT_UNROLL for (int n = GT_LANES / 2; n > 0; n /= 2)                                       \
+        gt_v4f y[GT_LANES / 4];                                                                   \
+        memcpy(y, &v, sizeof y);                                                                  \
+        GT_UNROLL for (int n = GT_LANES / 8; n > 0; n /= 2)                                       \
             GT_UNROLL for (int i = 0; i < n; i++) y[i] = y[i] op y[i + n];                        \
-        return y[0];                                                                              \
+        return (y[0][0] op y[0][2]) op (y[0][1] op y[0][3]);                                      \
     }                                                                                             \
     GT_INLINE float gt_joined_##fn(const float *parts)                                            \
     {                                                                                             \
