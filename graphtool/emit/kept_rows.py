@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from graphtool import dtypes
@@ -144,30 +145,60 @@ def _moved(e: Expr, loop: For, to: Symbol) -> Any:
     return values(moved(Let("", e), {loop.iter.name: symbol_of(to)}))[0]
 
 
-def write(body: Sequence[Stmt], to: Printer) -> None:
-    """Write a block, with the rows that it keeps and the inverses of its sums."""
-    sums, rows = set[str](), list[Row]()
-    if to.converts_rows:
-        sums |= {*sums_of_exponentials(body)} if over in to.language.forms else set()
-        rows, body = kept_rows(body)
-        if rows and to.language.sums:
-            body = [_multiplied(s, sums) for s in body]
-    params, around = to.params, to.around
-    to.params = {**params, **{param.name: param for param, _ in rows}}
-    for param, n in rows:
-        to.w.line(f"{to.language.type(param.dtype)} {param.name}[{n}];")
+@dataclass(frozen=True)
+class Block:
+    """The statements of a block, the rows that it keeps, and its sums of exponentials, of which
+    those in `inverses` have an inverse with a name."""
+
+    body: tuple[Stmt, ...]
+    rows: tuple[Row, ...] = ()
+    sums: frozenset[str] = frozenset()
+    inverses: frozenset[str] = frozenset()
+
+    @contextmanager
+    def around(self, to: Printer) -> Iterator[None]:
+        """Declares the rows, and lets what is printed meanwhile use them and the inverses."""
+        params, around = to.params, to.around
+        to.params = {**params, **{param.name: param for param, _ in self.rows}}
+        to.around = replace(around, inverses=around.inverses | self.inverses)
+        for param, n in self.rows:
+            to.w.line(f"{to.language.type(param.dtype)} {param.name}[{n}];")
+        yield
+        to.params, to.around = params, around
+
+
+def block_of(body: tuple[Stmt, ...], to: Printer) -> Block:
+    """The block with the rows that it keeps, and with the inverses of its sums."""
+    if not to.converts_rows:
+        return Block(body)
+    sums = frozenset(sums_of_exponentials(body) if over in to.language.forms else ())
+    rows, body = kept_rows(body)
+    if rows and to.language.sums:
+        body = tuple(_multiplied(s, sums) for s in body)
+    out, inverses = list[Stmt](), set[str]()
     for i, s in enumerate(body):
+        out.append(s)
+        for name in _summed(s) & sums:
+            total = Name(name, dtypes.float32)
+            if _divides(body[i + 1:], total):
+                out.append(Let(inverse_name(total), Apply("div", (_ONE, total), total.dtype)))
+                inverses.add(name)
+    return Block(tuple(out), tuple(rows), sums, frozenset(inverses))
+
+
+def write(block: Block, to: Printer) -> None:
+    """Write a block with its rows."""
+    with block.around(to):
+        write_all(block.body, block.sums, to)
+
+
+def write_all(body: Iterable[Stmt], sums: Container[str], to: Printer) -> None:
+    """Write statements, of which those that sum up exponentials are one line."""
+    for s in body:
         if line := _exponentials(s, sums, to):
             to.w.line(line)
         else:
             to.stmt(s)
-        for name in _summed(s) & sums:
-            total = Name(name, dtypes.float32)
-            if _divides(body[i + 1:], total):
-                to.w.line(f"const {to.language.type(total.dtype)} {inverse_name(total)} = "
-                          f"{to.expr(Apply('div', (_ONE, total), total.dtype))};")
-                to.around = replace(to.around, inverses=to.around.inverses | {name})
-    to.params, to.around = params, around
 
 
 def _exponentials(s: Stmt, sums: Container[str], to: Printer) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool import dtypes
-from graphtool.emit import kept_rows, staged_rows
+from graphtool.emit import kept_rows, row_steps, staged_rows
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import (
     WIDEST,
@@ -226,6 +226,10 @@ class Statements:
             acc, fn = s.reduces[0]
             before, after = (line.format(**self.reduction(s, acc, fn)) for line in share.reduce)
         each = share.step.format(size=self.language.size)
+        block = kept_rows.block_of(s.body, self)
+        if self.converts_rows and not before and (steps := row_steps.in_steps(s, block)):
+            row_steps.write(steps, lo, hi, self)
+            return
         if before:
             self.w.line(before)
         who, outer = self.language.workers, self.divided
@@ -239,7 +243,7 @@ class Statements:
             if pieces:
                 self.at_once(pieces)
             else:
-                kept_rows.write(s.body, self)
+                kept_rows.write(block, self)
         self.divided = outer
         if after:
             self.w.line(after)

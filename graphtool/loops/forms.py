@@ -137,7 +137,8 @@ def over(e: Expr, around: KernelFacts) -> Expr | None:
     """x / s → over(x, s, 1/s) in float32, for numbers s with an inverse; that of a number which a
     run passes is passed too."""
     match e:
-        case Apply("div", (x, Name(name) as s)) if name in around.inverses:
+        case Apply("div", (x, Name(name) as s)) if name in around.inverses and x != Const(
+                1.0, e.dtype):  # that is the inverse
             return Apply("over", (x, s, Name(inverse_name(s), s.dtype)), e.dtype)
         case Apply("div", (x, s)) if (values := around.known(s)) and all(
                 has_inverse(v, s.dtype) for v in values):
