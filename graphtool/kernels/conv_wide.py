@@ -1,4 +1,4 @@
-"""conv_wide_cuda.h: convolutions of many pixels, channels last, of 16-bit floats or bytes, by four
+"""conv_wide_cuda.h: convolutions of many pixels, channels last, of floats or bytes, by four
 warps of a device together."""
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels.choice import wide
+from graphtool.kernels.choice import device, wide
 from graphtool.kernels.choice.contractions import conv_cost
 from graphtool.kernels.choice.device import Cost
 from graphtool.kernels import conv_int
-from graphtool.kernels.conv_amx import HALF, by_filters, operands
+from graphtool.kernels.conv_amx import HALF, by_filters
 from graphtool.kernels.conv_direct import bf16_cost, bf16_error
 from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, UNPADDED, WINDOW, image, image_area, over_pixels, padded,
     padded_space, seen_unpadded, unpadded, window)
 from graphtool.kernels.kit import (
     Alternative, Area, Chosen, Contract, Conv, DType, Dim, Form, Instance, Lowered, Numbers, Plan,
-    Record, Rows, Rules, Target, TensorType, Use, elements, half_macros, if_zeros, narrowed,
+    Record, Rows, Rules, Target, TensorType, Use, elements, half_macros, narrowed,
     need, product, register, sizes, target_op)
 from graphtool.kernels.packing import blocks
 
@@ -40,7 +40,7 @@ def meaning(t: Instance) -> None:
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     c, m, kh, kw = t.sizes("C O KH KW")
-    left, right = operands(t)
+    left, right = wide.operands(t)
     t.need(c % blocks.UNITS[right] == 0, "channels of whole pieces of 16 bytes")
     yield Rows((*t.sizes("BATCH OH OW"), m))
     yield image_area(t, c, left)
@@ -49,7 +49,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
 
 def teams(macros: Mapping[str, Any], _: int) -> Dim:
     """The tiles of a device."""
-    return wide.tiles(1, prod(macros[size] for size in ("BATCH", "OH", "OW")), macros["O"])
+    return wide.tiles(macros, 1, prod(macros[size] for size in ("BATCH", "OH", "OW")), macros["O"])
 
 
 def lower(use: Use) -> Lowered:
@@ -63,20 +63,20 @@ def convolved(use: Use, macros: Mapping[str, Any] | None = None) -> Lowered:
     how = macros or dict.fromkeys(("KH", "KW", "SH", "SW", "DH", "DW"), 1)
     flops = product(out) * how["KH"] * how["KW"] * x.shape[3] * 2
     return over_pixels(use, "conv_wide", {
-        **half_macros(x.dtype), **image(use), "C": x.shape[3], "O": out[3], **how, **wide.GIVEN},
-        flops)
+        **half_macros(x.dtype), **image(use), "C": x.shape[3], "O": out[3], **how,
+        **wide.given(x.dtype, use.plan["unit"])}, flops)
 
 
 # ---- the op ------------------------------------------------------------------------------------
 
-CONV_WIDE = Form("conv_wide", (), "bf16")
+CONV_WIDE = Form("conv_wide", (device.UNIT,), "bf16")
 Padding = tuple[tuple[int, int], tuple[int, int]] | None  # that is not in memory
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
            strides: tuple[int, int], dilation: tuple[int, int] = (1, 1), padding: Padding = None,
            plan: Plan | None = None) -> TensorType:
-    kind = blocks.summed(x, w)
+    kind = wide.summed(x, w)
     need(x.rank == 4 and w.rank == 3, f"{x} and {w} are not operands of a packed convolution")
     need(w.shape == wide.panels(channels, product(window) * x.shape[3], w.dtype),
          f"the weights {w} do not fit {x}")
@@ -93,7 +93,7 @@ def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dila
 
 OP = target_op("conv_wide", _infer, _decompose, CONV_WIDE,
                lambda y, x, _, *, window, **__: 2 * elements(y) * product(window) * x.shape[3],
-               "2-d convolution of 16-bit floats, or of u8 and i8, channels last, with the filters "
+               "2-d convolution of floats, or of u8 and i8, channels last, with the filters "
                "[KH·KW·C, O] as `pack_units` lays them out; x includes its padding, but for "
                "`padding`; the sums are float32, or int32, which wrap around")
 
@@ -101,19 +101,20 @@ OP = target_op("conv_wide", _infer, _decompose, CONV_WIDE,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """The one plan, if pieces of 16 bytes are of one pixel."""
-    whole = s.groups == 1 and s.c % blocks.UNITS[_weights(s)] == 0
-    return [CONV_WIDE.plan()] if whole and wide.fits(s, target, rules) else []
+    """A plan for each way to multiply, if pieces of 16 bytes are of one pixel."""
+    found = [CONV_WIDE.plan(**how) for how in wide.ways(s, target, rules, True)]
+    return [p for p in found if s.groups == 1 and s.c % blocks.UNITS[_weights(s, p)] == 0]
 
 
-def _weights(s: Conv) -> DType:
+def _weights(s: Conv, p: Plan) -> DType:
     """The type of the filters."""
-    return dtypes.int8 if s.dtype.is_integer else dtypes.bfloat16
+    return (dtypes.int8 if s.dtype.is_integer else
+            dtypes.bfloat16 if wide.rounded(s, p) else s.dtype)
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, groups: int, **how: Any) -> Any:
     """The convolution node with filters in panels."""
-    if wide.rounded(chosen.site):
+    if wide.rounded(chosen.site, chosen.plan):
         x, w = narrowed(x), narrowed(w)
     out, c, kh, kw = w.shape
     flat = o.reshape(o.transpose(w, perm=(0, 2, 3, 1)), shape=(out, kh * kw * c))
@@ -121,27 +122,26 @@ def make(chosen: Chosen, x: Any, w: Any, *, groups: int, **how: Any) -> Any:
                        window=(kh, kw), **how)
 
 
-def _bytes(s: Conv, *_: Any) -> int:
+def _bytes(s: Conv, p: Plan, _: Any) -> int:
     """Bytes of the packed filters."""
-    size = prod(wide.panels(s.o, s.kh * s.kw * s.c, _weights(s)))
-    return size * _weights(s).bytes if s.constant else 0
+    size = prod(wide.panels(s.o, s.kh * s.kw * s.c, _weights(s, p)))
+    return size * _weights(s, p).bytes if s.constant else 0
 
 
-def _of_warps(s: Conv) -> Cost:
+def _of_warps(s: Conv, p: Plan) -> Cost:
     """The cost by the instructions of a warp."""
     if s.dtype.is_integer:
         return conv_int.cost
-    return conv_cost if s.dtype is dtypes.float16 else bf16_cost
+    return bf16_cost if wide.rounded(s, p) or s.dtype is dtypes.bfloat16 else conv_cost
 
 
 def _error(s: Conv, p: Plan) -> float:
-    return bf16_error(s, p) if wide.rounded(s) else 0.0
+    return bf16_error(s, p) if wide.rounded(s, p) else device.error(s.kh * s.kw * s.c, p)
 
 
 SERVES = (Alternative(
-    Conv, CONV_WIDE, plans,
-    wide.cost(_of_warps), make, _bytes, error=_error, assumes=if_zeros,
-    in_order=lambda s: s.dtype.is_integer),)
+    Conv, CONV_WIDE, plans, wide.cost(_of_warps), make, _bytes, error=_error,
+    assumes=device.assumed, in_order=lambda s: s.dtype.is_integer),)
 
 register(Record(
     Contract("conv_wide", "a convolution by four warps of a device together", MACROS,

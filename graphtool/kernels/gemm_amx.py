@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool import dtypes
@@ -39,18 +38,11 @@ def meaning(t: Instance) -> None:
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
-    return touched(t, partial(panels, t.lanes))
-
-
-def touched(t: Numbers, packed: Callable[[int, int, DType], tuple[int, ...]]
-            ) -> Iterator[Area | Rows]:
-    """What is touched by products whose right-hand side is `packed` in this shape, by its columns,
-    its depth and its type."""
     batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
     left, right = operands(t)
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, 1), (batch,), left)
-    yield Area("B", packed(n, k, right), None, (batch,), right, True)
+    yield Area("B", panels(t.lanes, n, k, right), None, (batch,), right, True)
 
 
 def lower(use: Use) -> Lowered:

@@ -84,10 +84,11 @@ def test_the_program_of_the_guide_runs_on_a_device(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("site", [Product(1, 5, 70, 40), Conv(1, 4, 4, 8, 40, 3, 3)], ids=str)
 def test_tune_measures_the_widths_of_panels(site: Product | Conv) -> None:
-    """The usual one is taken where nothing is measured."""
+    """Those of a warp's tiles, and four warps together. The usual one is taken where nothing is
+    measured."""
     how, kept = search.Search(named("sm_90"), Rules(), .01), list[Tuning]()
     measured, = search.tune({site: 1}, how, None, kept.append, Tuning())
-    assert len(measured.candidates) == 2 and all(us > 0 for us in measured.candidates.values())
+    assert len(measured.candidates) == 3 and all(us > 0 for us in measured.candidates.values())
     assert "nv=1" in measured.usual and len(kept[0].rows) == 1
 
 

@@ -41,10 +41,9 @@ ROWS = Macro("ROWS", "literal", "rows of a block's tile, on a device", None)
 SLICES = Macro("SLICES", "literal", "slices of the depth, whose sums the block adds that is done "
                                     "last, on a device", None)
 SLABS = Pointer("SLABS", "memory for the sums of all slices", required=False, writes=True)
-MACROS = (
-    ROWS,
-    word("UNIT", "how a device multiplies float32",
-         {name: f"GT_UNIT_{name.upper()}" for name in _UNITS.values()}, default=None))
+HOW = word("UNIT", "how a device multiplies float32",
+           {name: f"GT_UNIT_{name.upper()}" for name in _UNITS.values()}, default=None)
+MACROS = (ROWS, HOW)
 
 
 def unit(target: Target, rules: Rules) -> dict[str, int]:

@@ -27,7 +27,7 @@ TILE = 16
 GROUP: dict[DType, int] = {dtypes.int8: 4, **dict.fromkeys(dtypes.HALVES, 2)}
 LEFT = {dtypes.int8: dtypes.uint8, **{d: d for d in dtypes.HALVES}}  # what each is multiplied by
 # numbers in 16 bytes of a column
-UNITS: dict[DType, int] = {dtypes.int8: 16, **dict.fromkeys(dtypes.HALVES, 8)}
+UNITS: dict[DType, int] = {dtypes.int8: 16, **dict.fromkeys(dtypes.HALVES, 8), dtypes.float32: 4}
 STEP = 8  # times so many bytes are read together
 SUM = {dtypes.int8: dtypes.int32, **dict.fromkeys(dtypes.HALVES, dtypes.float32)}
 

@@ -23,6 +23,7 @@ void wrong(const char *what)
 void on_c_must_align(const void *at, unsigned bytes)
 {
     if ((uintptr_t)at % bytes) wrong("a piece of memory that is not aligned");
+    in_use(at);
 }
 
 static void enter(void)
@@ -52,7 +53,7 @@ void on_c_after(void)
 void __syncthreads(void) { stop(AT_BLOCK); }
 
 /* What the lane of this thread's warp gives, while all of them stand at one instruction. */
-static const void *lane(unsigned i) { return threads[threadIdx.x / WARP * WARP + i].given; }
+const void *lane(unsigned i) { return threads[threadIdx.x / WARP * WARP + i].given; }
 
 /* Threads go on that wait, where all they wait for are there; returns whether any did. */
 static int release(unsigned first, unsigned count, enum state state)
@@ -63,7 +64,8 @@ static int release(unsigned first, unsigned count, enum state state)
     return 1;
 }
 
-/* Runs the threads of a block, those first that are drawn, until all have ended. */
+/* Runs the threads of a block, those first that are drawn, until all have ended. A warp that
+   is drawn stands still for a while, as far as the others go on without it. */
 static void run_block(unsigned count)
 {
     for (unsigned t = 0; t < count; t++) {
@@ -76,8 +78,11 @@ static void run_block(unsigned count)
         makecontext(&own->fiber, enter, 0);
     }
     if (running->early) hide(1);
+    unsigned still[MOST / WARP] = {0}; /* rounds */
     for (unsigned left = count; left;) {
         unsigned order[MOST], ran = 0;
+        for (unsigned w = 0; w * WARP < count; w++)
+            still[w] = still[w] ? still[w] - 1 : rand() % 16 ? 0 : (unsigned)rand() % 32;
         for (unsigned t = 0; t < count; t++) {
             const unsigned at = (unsigned)rand() % (t + 1);
             order[t] = order[at];
@@ -85,7 +90,9 @@ static void run_block(unsigned count)
         }
         for (unsigned i = 0; i < count; i++) {
             if (threads[order[i]].state != READY) continue;
-            threadIdx.x = order[i], ran++;
+            ran++;
+            if (still[order[i] / WARP]) continue;
+            threadIdx.x = order[i];
             swapcontext(&host, &threads[order[i]].fiber);
             left -= threads[order[i]].state == ENDED;
         }
@@ -132,14 +139,14 @@ void run(const launch *one)
 /* ---- instructions of a warp ---- */
 
 /* Gives something to the warp; returns when all of it have. */
-static void give(const void *what)
+void give(const void *what)
 {
     threads[threadIdx.x].given = what;
     stop(AT_WARP);
 }
 
 /* Ends what the warp does together: none goes on before all have taken what they need. */
-static void taken(void) { stop(AT_WARP); }
+void taken(void) { stop(AT_WARP); }
 
 static float as_float(uint32_t bits)
 {

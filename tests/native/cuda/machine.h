@@ -47,11 +47,12 @@ typedef struct {
     uint64_t a, b;
     int numbers; /* in a word */
     float (*number)(uint32_t, int); /* NULL: they are bytes */
+    int held, more; /* rows are in registers; 0: the sums begin at 0 */
+    uint32_t rows[2][8]; /* the words of this thread's two rows, if they are held */
 } product;
 
 /* A thread: where it stands, what it gives to its warp; its copies that have not landed, of the
-   group `group` or of earlier ones, and those, at the start, that have and were not shown to the
-   unit; and what the unit of a block computes for it. */
+   group `group` or of earlier ones, and those, and what it wrote, that were not shown to the unit; and what the unit of a block computes for it. */
 typedef struct {
     ucontext_t fiber;
     enum state state;
@@ -76,6 +77,15 @@ void hide(int hidden);
 
 /* Ends the turn of this thread, which then waits for this state to be over. */
 void stop(enum state state);
+
+/* What the threads of a warp do together: each gives something, and has what the others give until
+   it says that it has taken what it needs. */
+void give(const void *what);
+const void *lane(unsigned i);
+void taken(void);
+
+/* Notes that this thread wrote or read 16 bytes of what a launch gives. */
+void in_use(const void *at);
 
 /* Forgets the barriers of a block. */
 void no_barriers(void);

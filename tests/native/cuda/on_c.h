@@ -71,6 +71,7 @@ void gt_wide_begin(void);
 void gt_wide_bf16(float *d, uint64_t a, uint64_t b);
 void gt_wide_f16(float *d, uint64_t a, uint64_t b);
 void gt_wide_u8(int32_t *d, uint64_t a, uint64_t b);
+void gt_wide_tf32(float *d, const uint32_t *a, uint64_t b, int more);
 void gt_wide_end(void);
 void gt_wide_wait(void);
 #endif

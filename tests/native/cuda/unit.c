@@ -54,7 +54,15 @@ void gt_copy_wait(int groups)
     own->count = kept;
 }
 
-/* Shows the unit and bulk copies what landed. */
+void in_use(const void *at)
+{
+    thread *own = &threads[threadIdx.x];
+    if (!in_room(at)) return;
+    if (own->count == COPIES) wrong("too much that was not shown to the unit");
+    own->copies[own->count++] = (copy){(void *)at, at, 16, 16, 1, DONE};
+}
+
+/* Shows the unit and bulk copies what landed, and what this thread wrote. */
 void gt_async_fence(void)
 {
     thread *own = &threads[threadIdx.x];
@@ -183,7 +191,8 @@ static void add(const product *p)
 {
     const unsigned me = threadIdx.x, lane = me % WARP;
     float left[2][16], right[16];
-    if (unseen(p->a, 7 * 1024)) wrong("an operand that was not waited for, or not shown");
+    if ((!p->held && unseen(p->a, 7 * 1024)) || unseen(p->b, 2 * 16 * UNIT_COLUMNS))
+        wrong("an operand that was not waited for, or not shown");
     if (!p->number) {
         add_bytes(p);
         return;
@@ -191,12 +200,16 @@ static void add(const product *p)
     for (unsigned half = 0; half < 2; half++)
         for (unsigned k = 0; k < UNIT_WORDS * (unsigned)p->numbers; k++) {
             const unsigned word = k / (unsigned)p->numbers;
-            left[half][k] = p->number(described(p->a, me / WARP % 4 * 16 + lane / 4 + half * 8,
-                                                word / 4, word % 4), (int)k % p->numbers);
+            const uint32_t bits = p->held ? p->rows[half][word]
+                                          : described(p->a, me / WARP % 4 * 16 + lane / 4 + half * 8,
+                                                      word / 4, word % 4);
+            left[half][k] = p->number(bits, (int)k % p->numbers);
         }
     for (unsigned i = 0; i < UNIT_COLUMNS / 4; i++) {
         const unsigned column = i / 2 * 8 + lane % 4 * 2 + i % 2;
-        double sums[2] = {p->of->sums[i / 2 * 4 + i % 2], p->of->sums[i / 2 * 4 + i % 2 + 2]};
+        double sums[2] = {0, 0};
+        for (unsigned half = 0; p->more && half < 2; half++)
+            sums[half] = p->of->sums[i / 2 * 4 + i % 2 + half * 2];
         for (unsigned k = 0; k < UNIT_WORDS * (unsigned)p->numbers; k++) {
             const unsigned word = k / (unsigned)p->numbers;
             right[k] = p->number(described(p->b, column, word / 4, word % 4), (int)k % p->numbers);
@@ -214,7 +227,8 @@ void gt_wide_begin(void)
     own->open = 1, own->late = drawn();
 }
 
-static void wide(void *d, uint64_t a, uint64_t b, int numbers, float number(uint32_t, int))
+/* Takes a product, of sums that are at d. */
+static void wide(void *d, product one)
 {
     thread *own = &threads[threadIdx.x];
     if (!own->open) wrong("a product outside of a group");
@@ -229,14 +243,34 @@ static void wide(void *d, uint64_t a, uint64_t b, int numbers, float number(uint
         own->tile_count++;
     }
     own->multiplied++;
-    const product one = {&own->tiles[i], a, b, numbers, number};
+    one.of = &own->tiles[i];
     if (own->late) own->products[own->product_count++] = one;
     else add(&one);
 }
 
-void gt_wide_bf16(float *d, uint64_t a, uint64_t b) { wide(d, a, b, 2, of_bf16); }
-void gt_wide_f16(float *d, uint64_t a, uint64_t b) { wide(d, a, b, 2, of_f16); }
-void gt_wide_u8(int32_t *d, uint64_t a, uint64_t b) { wide(d, a, b, 4, NULL); }
+/* The same, of operands in shared memory. */
+static void shared(void *d, uint64_t a, uint64_t b, int numbers, float number(uint32_t, int))
+{
+    wide(d, (product){.a = a, .b = b, .numbers = numbers, .number = number, .more = 1});
+}
+
+void gt_wide_bf16(float *d, uint64_t a, uint64_t b) { shared(d, a, b, 2, of_bf16); }
+void gt_wide_f16(float *d, uint64_t a, uint64_t b) { shared(d, a, b, 2, of_f16); }
+void gt_wide_u8(int32_t *d, uint64_t a, uint64_t b) { shared(d, a, b, 4, NULL); }
+
+void gt_wide_tf32(float *d, const uint32_t *a, uint64_t b, int more)
+{
+    product one = {.b = b, .numbers = 1, .number = of_tf32, .held = 1, .more = more};
+    give(a);
+    for (unsigned half = 0; half < 2; half++)
+        for (unsigned k = 0; k < UNIT_WORDS; k++) {
+            const uint32_t *words = lane(threadIdx.x % WARP / 4 * 4 + k % 4);
+            one.rows[half][k] = words[k / 4 * 2 + half];
+        }
+    taken();
+    wide(d, one);
+}
+
 void gt_wide_end(void) { threads[threadIdx.x].open = 0; }
 
 void gt_wide_wait(void)

@@ -1,7 +1,8 @@
 /* Direct 2-d convolution, channels last, in large tiles in CUDA. The pixels of all
    results are the rows of one product.
 
-   GT_HALF     the type of the numbers, as half.h calls it; sums are float. Left out: u8 by s8, sums
+   GT_HALF     the type of the numbers, as half.h calls it; sums are float
+   GT_UNIT     they are float, and multiplied as product_cuda.h says. With neither, u8 by s8, sums
                are int32_t, which wrap around
    GT_BATCH GT_OH GT_OW  images, output rows, output columns
    GT_C GT_O   input channels, a multiple of G, and output channels

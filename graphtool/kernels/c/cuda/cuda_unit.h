@@ -85,16 +85,23 @@ GT_INLINE void gt_copy_group(void) { asm volatile("cp.async.commit_group;" ::: "
 GT_INLINE float gt_other_lane(float x, int bits) { return __shfl_xor_sync(0xffffffffu, x, bits); }
 #endif
 
-/* The bits of a float rounded to the 19 that the unit reads; a NaN and an infinity stay. */
+/* The bits of a float rounded to the 19 that the unit reads. A NaN and an infinity stay, and what
+   would become one: the unit cuts it off. */
 GT_INLINE uint32_t gt_tf32(uint32_t bits)
 {
-    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+    return (bits & 0x7fffffffu) < 0x7f7ff000u ? (bits + 0x1000u) & 0xffffe000u : bits;
+}
+
+/* What a float has besides the bits that are read of `read`. */
+GT_INLINE uint32_t gt_tf32_beside(uint32_t bits, uint32_t read)
+{
+    return gt_bits_of_float(gt_float_of_bits(bits) - gt_float_of_bits(read & 0xffffe000u));
 }
 
 /* What a float has besides: both parts together have 22 bits and more. */
-GT_INLINE uint32_t gt_tf32_rest(uint32_t bits)
-{
-    return gt_bits_of_float(gt_float_of_bits(bits) - gt_float_of_bits(gt_tf32(bits)));
-}
+GT_INLINE uint32_t gt_tf32_rest(uint32_t bits) { return gt_tf32_beside(bits, gt_tf32(bits)); }
+
+/* The same, if the unit reads the float as it is, and cuts it off. */
+GT_INLINE uint32_t gt_tf32_cut(uint32_t bits) { return gt_tf32_beside(bits, bits); }
 
 #endif

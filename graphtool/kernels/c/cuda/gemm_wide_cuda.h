@@ -1,9 +1,11 @@
 /* Matrix product with a packed right-hand side, in large tiles in CUDA.
 
-   GT_HALF     the type of the numbers, as half.h calls it; sums are float. Left out: u8 by s8, sums
+   GT_HALF     the type of the numbers, as half.h calls it; sums are float
+   GT_UNIT     they are float, and multiplied as product_cuda.h says. With neither, u8 by s8, sums
                are int32_t, which wrap around
    GT_M GT_N GT_K  rows, columns and depth
    GT_LDA      numbers between the starts of adjacent rows of A
+   GT_LDK      floats between adjacent ones of a row of A, if they are not adjacent in memory
    GT_BATCH    how many independent products
    GT_A(b)     A of product b
    GT_B(b)     B of product b, packed [ceil(N/128)][8·ceil(K/(8·G))][128][G], zero padded; G
