@@ -10,6 +10,7 @@ from graphtool.kernels import (  # noqa: F401
     conv_amx,
     conv_bytes,
     conv_direct,
+    conv_grad_parts,
     conv_int,
     conv_parts,
     conv_wide,

@@ -7,7 +7,7 @@ the pixel reads, which are copied and split block by block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -20,54 +20,72 @@ from graphtool.kernels.gemm_blocked import DIVIDED, WORK, divided
 from graphtool.kernels.gemm_parts import PARAMETERS
 from graphtool.kernels.images import HOOK, OUTPUT, POINTERS, STRIDES, image, over_pixels, space
 from graphtool.kernels.kit import (
-    Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, Macro, Numbers, Plan,
-    Product, Record, Rows, Rules, Target, TensorType, Use, elements, if_zeros, need, never,
-    product, register, rows_of_neighbours, sizes, target_op)
+    Alternative, Area, Array, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, Macro,
+    MacroValue, Numbers, Plan, Product, Record, Rows, Rules, Target, TensorType, Use, View,
+    elements, if_zeros, need, never, product, register, rows_of_neighbours, sizes, target_op)
 from graphtool.kernels.packing import parts
 
+RUNS = sizes(
+    KH="rows of the window", SH="stride of rows", SW="stride of columns", DH="dilation of rows",
+    RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
+    HOP="elements between the starts of adjacent runs")
 MACROS = (
     Macro("PARTS", "literal", "parts of a number"), *OUTPUT, *STRIDES,
-    *sizes(GROUPS="groups of channels", O="output channels of a group", KH="rows of the window",
-           SH="stride of rows", SW="stride of columns", DH="dilation of rows",
-           RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
-           HOP="elements between the starts of adjacent runs"), *DIVIDED)
+    *sizes(GROUPS="groups of channels", O="output channels of a group"), *RUNS, *DIVIDED)
 # cycles to copy a number that pixels read, by runs of whole steps, of more than one, or of less
 WHOLE, LONG, SHORT = 0.2, 0.4, 3.0
 
 
 def meaning(t: Instance) -> None:
     """What each pixel reads, as the rows of one product for each group."""
+    n, oh, ow, groups, m = t.sizes("BATCH OH OW GROUPS O")
+    sums: Any = o.gemm_parts(seen_in_runs(t, groups), t.read("W"), n=m)
+    t.rows(sums.reshape(groups, n, oh, ow, m).transpose(1, 2, 3, 0, 4).reshape(n, oh, ow, -1))
+
+
+def seen_in_runs(t: Instance, groups: int) -> Array:
+    """For each group what the pixels read, a row for each of them."""
     n, oh, ow, kh, runs, run, hop = t.sizes("BATCH OH OW KH RUNS RUN HOP")
-    xn, xh, xw, sh, sw, dh, groups, m = t.sizes("XN XH XW SH SW DH GROUPS O")
+    xn, xh, xw, sh, sw, dh = t.sizes("XN XH XW SH SW DH")
     seen = t.array("X", (n, oh, ow, kh, runs, groups, run),
                    (xn, sh * xh, sw * xw, dh * xh, hop, run, 1))
-    rows = seen.transpose(5, 0, 1, 2, 3, 4, 6).reshape(groups, n * oh * ow, kh * runs * run)
-    sums: Any = o.gemm_parts(rows, t.read("W"), n=m)
-    t.rows(sums.reshape(groups, n, oh, ow, m).transpose(1, 2, 3, 0, 4).reshape(n, oh, ow, -1))
+    return seen.transpose(5, 0, 1, 2, 3, 4, 6).reshape(groups, n * oh * ow, kh * runs * run)
 
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
-    n, oh, ow, kh, runs, run, hop = t.sizes("BATCH OH OW KH RUNS RUN HOP")
-    xn, xh, xw, sh, sw, dh, groups, m = t.sizes("XN XH XW SH SW DH GROUPS O")
+    n, oh, ow, kh, runs, run, groups, m = t.sizes("BATCH OH OW KH RUNS RUN GROUPS O")
     yield Rows((n, oh, ow, groups * m))
-    yield Area("X", (n, oh, kh, ow, runs, groups * run), (xn, sh * xh, dh * xh, sw * xw, hop, 1))
+    yield area_in_runs(t, groups)
     yield from gemm_parts.touched(t, Area("W", (groups,)), kh * runs * run, m)
+
+
+def area_in_runs(t: Numbers, groups: int) -> Area:
+    """What of the image the pixels read."""
+    n, oh, ow, kh, runs, run, hop = t.sizes("BATCH OH OW KH RUNS RUN HOP")
+    xn, xh, xw, sh, sw, dh = t.sizes("XN XH XW SH SW DH")
+    return Area("X", (n, oh, kh, ow, runs, groups * run), (xn, sh * xh, dh * xh, sw * xw, hop, 1))
 
 
 def lower(use: Use) -> Lowered:
     """The use of the template: a row of the window is one run if its elements are adjacent."""
     x, w, a, out = use.view(0), use.view(1), use.node.attrs, use.out.type.shape
-    (kh, kw), (sh, sw), (dh, dw) = a["window"], a["strides"], a["dilation"]
-    groups = w.shape[0]
+    groups, seen = w.shape[0], prod(a["window"])
     depth, m = x.shape[3] // groups, a["channels"] // groups
+    macros, room = gemm_parts.blocks_of(use, seen * depth)
+    cut, work = divided(use, room, product(out[:3]), m, seen * depth)
+    macros |= {**image(use), "GROUPS": groups, "O": m, **window_in_runs(x, groups, a), **cut}
+    return over_pixels(use, "conv_parts", macros, product(out) * seen * depth * 2, WORK=work)
+
+
+def window_in_runs(x: View, groups: Dim, a: Mapping[str, Any]) -> dict[str, MacroValue]:
+    """The macros for what a pixel reads: a row of the window is one run if its elements are
+    adjacent."""
+    (kh, kw), (sh, sw), (dh, dw) = a["window"], a["strides"], a["dilation"]
+    depth = x.shape[3] // groups
     whole = groups == 1 and dw == 1 and x.strides[2] == depth
-    macros, room = gemm_parts.blocks_of(use, kh * kw * depth)
-    cut, work = divided(use, room, product(out[:3]), m, kh * kw * depth)
-    macros |= {**image(use), "GROUPS": groups, "O": m, "KH": kh, "SH": sh, "SW": sw, "DH": dh,
-               "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
-               "HOP": dw * x.strides[2], **cut}
-    return over_pixels(use, "conv_parts", macros, product(out) * kh * kw * depth * 2, WORK=work)
+    return {"KH": kh, "SH": sh, "SW": sw, "DH": dh, "RUNS": 1 if whole else kw,
+            "RUN": kw * depth if whole else depth, "HOP": dw * x.strides[2]}
 
 
 # ---- the op -----------------------------------------------------------------------------------
@@ -127,11 +145,15 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 def cost(s: Conv, p: Plan, t: Target) -> float:
     """Expected microseconds: those of the product, and of copies of what pixels read."""
-    as_one, depth = as_product(s), s.c // s.groups
+    return gemm_parts.cost(as_product(s), p, t) + copies(s, t)
+
+
+def copies(s: Conv, t: Target) -> float:
+    """Microseconds to copy what pixels read."""
+    depth = s.c // s.groups
     run = s.kw * depth if s.groups == s.dw == 1 else depth
     each = SHORT if run < UNIT else LONG if run % UNIT else WHOLE
-    copies = s.groups * as_one.m * as_one.k * each / t.threads / t.mhz
-    return gemm_parts.cost(as_one, p, t) + copies
+    return s.n * s.h * s.w * s.kh * s.kw * s.c * each / t.threads / t.mhz
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, groups: int, **how: Any) -> Any:

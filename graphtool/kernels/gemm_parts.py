@@ -59,20 +59,24 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
 def touched(t: Numbers, at: Area, k: int, n: int) -> Iterator[Area]:
     """Panels for n columns of depth k, and the memory of a thread. `at` is where the panels are,
     with the axes before those of a panel."""
+    nr = 2 * t.lanes
+    panels, floats = -(-n // nr), bool(t.get("FLOATS"))
+    panel = (panels, k, nr) if floats else (
+        panels, -(-k // UNIT) * t.get("PARTS") * blocks.SEGMENT, nr * parts.PAIR)
+    kind = dtypes.float32 if floats else dtypes.bfloat16
+    yield replace(at, shape=(*at.shape, *panel), dtype=kind, aligned=True)
+    yield work_area(t, floats)
+
+
+def work_area(t: Numbers, moving: bool) -> Area:
+    """The memory of a thread; if the right-hand side is `moving`, for a part of a panel too."""
     deep, chunk, width = t.sizes("DEEP CHUNK WIDTH")
     count, nr = t.get("PARTS"), 2 * t.lanes
     t.need(deep > 0 and chunk > 0 and width > 0 and deep % UNIT == 0,
            f"blocks of 1 or more, and a depth that {UNIT} divides")
     t.need(count in (2, 3), "2 or 3 parts")
-    panels, work = -(-n // nr), chunk * (_copied(deep, count) + width * TALL * nr)
-    if t.get("FLOATS"):
-        panel, kind = (panels, k, nr), dtypes.float32
-        work += _panel(deep, count, nr)
-    else:
-        panel = (panels, -(-k // UNIT) * count * blocks.SEGMENT, nr * parts.PAIR)
-        kind = dtypes.bfloat16
-    yield replace(at, shape=(*at.shape, *panel), dtype=kind, aligned=True)
-    yield Area("WORK", (work,), aligned=True)
+    work = chunk * (_copied(deep, count) + width * TALL * nr)
+    return Area("WORK", (work + (_panel(deep, count, nr) if moving else 0),), aligned=True)
 
 
 def _copied(deep: int, count: int) -> int:

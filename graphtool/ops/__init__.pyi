@@ -493,6 +493,24 @@ class _conv_direct(Op):
 
 conv_direct: _conv_direct
 
+class _conv_grad_parts(Op):
+    def __call__(
+        self,
+        a: Tensor,
+        x: Tensor,
+        /,
+        *,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        dilation: tuple[int, int] = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """the gradient of a convolution's weights in float32 by a matrix unit of bfloat16: y[o, (i,
+        j, c)] = Σ a[o, (n, p, q)]·x[n, p·stride + i·dilation, q·stride + j·dilation, c]; x includes
+        its padding, and all numbers are split into parts"""
+
+conv_grad_parts: _conv_grad_parts
+
 class _conv_int(Op):
     def __call__(
         self,

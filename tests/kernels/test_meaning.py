@@ -247,6 +247,12 @@ def conv_parts(x: Any) -> Any:
     return tuple(out)
 
 
+def conv_grad_parts(g: Any, x: Any) -> Any:
+    rows = o.transpose(o.reshape(g, shape=(60, 35)), perm=(1, 0))
+    return finished(o.conv_grad_parts(rows, x, window=(2, 3), strides=(2, 1), dilation=(1, 2),
+                                      plan=Plan("conv_grad_parts", (("deep", 32),))))
+
+
 def conv_amx(x: Any) -> Any:
     kind, out = np.int8 if x.dtype is dtypes.uint8 else x.dtype.numpy, []
     for gathered in (False, True):
@@ -368,6 +374,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "conv_amx": [(conv_amx, ("u8[2,5,19,5]",)), (conv_amx, ("bf16[1,5,7,5]",)),
                  (conv_amx, ("bf16[2,9,7,5]",)), (conv_amx, ("f16[1,5,7,5]",))],
     "conv_parts": [(conv_parts, ("f32[2,5,19,12]",))],
+    "conv_grad_parts": [(conv_grad_parts, ("f32[2,2,15,35]", "f32[2,5,19,12]"))],
     "conv_bytes": [(conv_bytes, ("i8[2,5,8,5]",))],
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_bytes": [(depthwise_bytes, ("u8[2,7,6,5]",))],

@@ -20,9 +20,11 @@ from graphtool.ir.trace import trace
 from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.conv_grad_parts import CONV_GRAD_PARTS, OP, pays
 from graphtool.kernels.conv_parts import CONV_PARTS
 from graphtool.kernels.gemm import GEMM
 from graphtool.kernels.gemm_parts import ENOUGH, GEMM_PARTS, GEMM_PARTS_MOVING
+from graphtool.kernels.images import space
 from graphtool.symbolic import Symbol, symbol_of
 from graphtool.target import named
 from tests.lower.test_amx import COPIED, TARGETS, Array
@@ -115,6 +117,45 @@ def test_convolutions(image: Any, filters: Any, strides: Any, dilation: Any, gro
         (got,) = graphtool.load(folder, threads=threads)(x=x).values()
         bound = ERROR[parts] * 40 * np.sqrt(matrix[0].size)
         np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+
+
+# images with their padding, filters, strides, dilation
+GRADIENTS = [((2, 8, 9, 70), (20, 70, 2, 3), (2, 1), (1, 2)),
+             ((3, 15, 14, 64), (64, 64, 3, 3), (2, 2), (1, 1)),
+             ((1, 12, 13, 16), (40, 16, 3, 3), (1, 1), (2, 2)),
+             ((2, 6, 5, 3), (33, 3, 3, 3), (1, 1), (1, 1))]
+
+
+@pytest.mark.part(4)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize(("image", "filters", "strides", "dilation"), GRADIENTS, ids=str)
+def test_gradients_of_weights(image: Any, filters: Any, strides: Any, dilation: Any,
+                              special: bool, target: str, tmp_path: Path) -> None:
+    """`special`: numbers that do not split, on both sides."""
+    rng = np.random.default_rng(sum(image))
+    high, wide = space(TensorType(dtypes.float32, image), filters[2:], strides, dilation)
+    x, g = spread(rng, image, 0), spread(rng, (image[0], high, wide, filters[0]), 0)
+    if special:
+        x[0, 0, 0, 0], x[-1, 1, 1, 1] = np.inf, 1e31
+        g[0, 0, 1, 2], g[0, -1, -1, -1] = np.nan, -np.inf
+
+    def function(g: Any, x: Any, op: Any, **more: Any) -> Any:
+        rows = o.transpose(o.reshape(g, shape=(image[0] * high * wide, filters[0])), perm=(1, 0))
+        return op(rows, x, window=filters[2:], strides=strides, dilation=dilation, **more) + 1.0
+    kinds, names = [TensorType(dtypes.float32, v.shape) for v in (g, x)], ["g", "x"]
+    plan = CONV_GRAD_PARTS.plan(parts=3, deep=64, split=1 + special, near=40)
+    graph = trace(lambda g, x: function(g, x, o.conv_grad_parts, plan=plan), kinds, names)
+    done = passes.run(Module(graph, ("y",)), "fold,fuse", supply={"target": TARGETS[target]})
+    folder = build(done, tmp_path / "b", target=replace(TARGETS[target], threads=2))
+    with np.errstate(invalid="ignore"):
+        (want,) = interp.run(Module(trace(lambda g, x: function(g, x, OP.decompose), [
+            TensorType(dtypes.float64, v.shape) for v in (g, x)], names), ("y",)),
+            {"g": g.astype(float), "x": x.astype(float)}).values()
+    for threads in (1, 2):
+        (got,) = graphtool.load(folder, threads=threads)(g=g, x=x).values()
+        np.testing.assert_allclose(got, want, rtol=1e-5 if special else 0,
+                                   atol=ERROR[3] * 40 * np.sqrt(high * wide))
 
 
 def spread(rng: np.random.Generator, shape: tuple[int, ...], by: Any) -> Array:
@@ -246,3 +287,15 @@ def test_the_unit_takes_an_open_number_of_rows_where_splitting_weights_pays() ->
                      if p.kind == "gemm_parts_moving"] for n, k in ((768, 256), (64, 367)))
     assert [p.get("few", ENOUGH) for p in wide] == [ENOUGH]
     assert [p.get("few", ENOUGH) > 2 * ENOUGH for p in narrow] == [True]
+
+
+@pytest.mark.parametrize(("site", "precision", "parts"), [
+    (Conv(8, 14, 14, 256, 256, 3, 3), "default", 3), (Conv(8, 14, 14, 256, 256, 3, 3), "high", 2),
+    (Conv(8, 28, 28, 64, 128, 3, 3, 2, 2), "default", 3),
+    (Conv(8, 14, 14, 256, 256, 3, 3), "strict", 0),
+    (Conv(8, 14, 14, 256, 16, 3, 3), "default", 0),
+    (Conv(8, 14, 14, 256, 256, 3, 3, dtype=dtypes.bfloat16), "default", 0)])
+def test_gradients_for_which_the_unit_is_chosen(site: Conv, precision: str, parts: int) -> None:
+    plan = pays(site, named("amx", 1), rules_of(precision))
+    assert (plan.get("parts", 3) if plan else 0) == parts
+    assert pays(site, named("x86-64-v4", 1), rules_of(precision)) is None

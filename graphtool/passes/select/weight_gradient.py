@@ -14,7 +14,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
-from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.conv_grad_parts import pays
 from graphtool.kernels.depthwise_grad import MOST
 from graphtool.kernels.images import padded
 from graphtool.passes.select.goal import Goal, if_finite
@@ -53,6 +54,9 @@ def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
         return None
     taps = _Taps(goal, _image(x, padding), o.transpose(w, perm=(1, 2, 3, 0)),
                  tuple(a["strides"] or (1, 1)), tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
+    whole = taps.at_once()
+    if whole is not None:
+        return whole
     if c < LEAST and kh * kw * c <= m:
         return taps.beside()
     return _joined([o.reshape(y, shape=(c, 1, m)) for y in taps.products()], out)
@@ -138,6 +142,24 @@ class _Taps:
         if self.step == (1, 1) and not together and exact:
             return self.shifted(at)
         return self.copied(at, together)
+
+    def at_once(self) -> Any:
+        """The gradient [C, KH, KW, O] of all taps by a matrix unit; None if that does not pay."""
+        sizes = (self.n, self.rows, self.columns, self.image.shape[3], self.o)
+        if not all(isinstance(d, int) for d in sizes):
+            return None
+        plan = pays(Conv(*sizes, *self.window, *self.step, *self.apart, dtype=self.g.dtype),
+                    self.goal.target, self.goal.rules)
+        if plan is None:
+            return None
+        n, c = self.n, self.image.shape[3]
+        limit = [(size - 1) * step + (k - 1) * apart + 1 for size, step, k, apart in zip(
+            (self.rows, self.columns), self.step, self.window, self.apart, strict=True)]
+        read = o.slice(self.image, start=(0,) * 4, limit=(n, *limit, c), strides=(1,) * 4)
+        g = o.reshape(self.g, shape=(n * self.rows * self.columns, self.o))
+        y = o.conv_grad_parts(o.transpose(g, perm=(1, 0)), read, window=self.window,
+                              strides=self.step, dilation=self.apart, plan=plan)
+        return o.transpose(o.reshape(y, shape=(self.o, *self.window, c)), perm=(3, 1, 2, 0))
 
     def places(self) -> list[tuple[int, int]]:
         """Where each tap begins in the image."""

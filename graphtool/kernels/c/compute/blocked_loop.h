@@ -17,8 +17,9 @@
                  multiplies so many copied lines by a part of a panel: sums set aside go on, if
                  `begun`, and are set aside again, or handed out if it `ends`. Each step prefetches
                  the line at `ahead`, which moves on by `step` bytes
-   GT_TAKES      if defined, NAME_take(right, depth, to GT_ARGS) makes of a part of a panel what
-                 tiles read instead of it, at `to`, behind the sums, and returns it
+   GT_TAKES      if defined, NAME_take(b, panel, k, depth, to GT_ARGS) makes of a part of a panel
+                 what tiles read instead of it, at `to`, behind the sums, and returns it
+                 Without GT_B only that knows where the elements are, and nothing is prefetched
    GT_SHAPE      rows of a segment, for tiles of a matrix unit; left out: there are none */
 
 #ifndef GT_PLANES
@@ -56,7 +57,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64
 {
     const int64_t blocks = gt_ceil_div(GT_LINES, GT_MR);
     const int64_t shorter = (GT_LINES) / blocks, longer = (GT_LINES) % blocks;
-    const int64_t step = gt_ceil_div(GT_NR * 4, next - c); /* they prefetch the next panel */
+    int64_t step = 0;
+#ifdef GT_B
+    step = gt_ceil_div(GT_NR * 4, next - c); /* they prefetch the next panel */
+#endif
     const int64_t turn = gt_min(gt_max(c, longer), next); /* blocks from here on are shorter */
     if (c < turn)
         GT_CALL(_copy, shorter + 1, GT_MR, b, c * (shorter + 1), k, end - k, turn - c,
@@ -65,11 +69,15 @@ GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64
         GT_CALL(_copy, shorter, GT_MR, b, turn * shorter + longer, k, end - k, next - turn,
                 work + (turn - c) * (GT_TALL) GT_ARGS);
     for (int64_t q = p; q < above; q++) {
+        const GT_COPY *right = work;
+        const char *ahead = (const char *)work;
+#ifdef GT_B
         const int64_t whole = (GT_COLUMN) * GT_PLANES * GT_NR;
-        const GT_COPY *right = (const GT_COPY *)(GT_B(b)) + q * whole + k * GT_PLANES * GT_NR;
-        const char *ahead = (const char *)(right + (q + 1 < above ? whole : 0));
+        right = (const GT_COPY *)(GT_B(b)) + q * whole + k * GT_PLANES * GT_NR;
+        ahead = (const char *)(right + (q + 1 < above ? whole : 0));
+#endif
 #ifdef GT_TAKES
-        right = GT_JOIN(GT_NAME, _take)(right, end - k,
+        right = GT_JOIN(GT_NAME, _take)(b, q, k, end - k,
                                         (GT_COPY *)GT_ASIDE(work, 0, GT_WIDTH) GT_ARGS);
 #endif
         for (int64_t i = c; i < next; i++, ahead += GT_STEPS(end - k) * step)

@@ -24,39 +24,21 @@
 #include "template_begin.h"
 #define GT_PRODUCTS (GT_GROUPS)
 #define GT_M ((GT_BATCH) * (GT_OH) * (GT_OW))
-#define GT_LINE gt_max(1, GT_OW) /* pixels of a row */
-#define GT_PIXELS gt_max(1, (GT_OH) * (GT_OW)) /* of an image */
 #define GT_N (GT_O)
 #define GT_K ((GT_KH) * (GT_RUNS) * (GT_RUN))
 #define GT_B(b) (GT_W + (b)*gt_ceil_div(GT_N, GT_NR) * GT_NR * GT_PARTS * (GT_COLUMN))
 #define GT_ONCE GT_PARTS_RUN
-#define GT_APART (2 * GT_PARTS_RUN) /* behind a row, room for what is copied too much */
-#define GT_ROOM (GT_SEGMENT * GT_APART)
+#define GT_APART GT_PIXEL
+#define GT_ROOM (GT_SEGMENT * GT_PIXEL)
 
-/* Copies `depth` <= 32 of the elements that each pixel reads, from element k on: run by run. */
+#include "parts_pixels.h"
+
 GT_INLINE const float *GT_JOIN(GT_NAME, _rows)(int64_t b, int64_t m, int64_t k, int64_t rows,
                                                int64_t depth, float *room GT_PARAMS)
 {
     const float *pixels[GT_SEGMENT];
-    int64_t n = m / GT_PIXELS, oh = m % GT_PIXELS / GT_LINE, ow = m % GT_LINE;
-    for (int64_t r = 0; r < rows; r++) {
-        pixels[r] = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW)
-                    + b * (GT_RUN);
-        if (++ow < (GT_OW)) continue;
-        ow = 0;
-        if (++oh == (GT_OH)) oh = 0, n++;
-    }
-    for (int64_t run = k / (GT_RUN), at = k % (GT_RUN), done = 0; done < depth; run++, at = 0) {
-        const int64_t some = gt_min((GT_RUN)-at, depth - done);
-        const int64_t from = run / (GT_RUNS) * (GT_DH) * (GT_XH) + run % (GT_RUNS) * (GT_HOP) + at;
-        for (int64_t i = 0; i < some; i += GT_LANES)
-            for (int64_t r = 0; r < rows; r++) {
-                const float *x = pixels[r] + from + i;
-                gt_store(room + r * GT_APART + done + i, i + GT_LANES <= some
-                         ? gt_load(x) : gt_load_first(x, some - i));
-            }
-        done += some;
-    }
+    GT_JOIN(GT_NAME, _begins)(GT_X + b * (GT_RUN), m, rows, pixels GT_ARGS);
+    GT_JOIN(GT_NAME, _gather)(pixels, k, rows, depth, room GT_ARGS);
     return room;
 }
 

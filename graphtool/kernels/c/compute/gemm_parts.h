@@ -32,27 +32,19 @@
 #define GT_PRODUCTS (GT_BATCH)
 
 #ifdef GT_LDK
-#define GT_ONCE GT_PARTS_RUN
-#define GT_APART GT_PARTS_RUN
-#define GT_ROOM (GT_SEGMENT * GT_PARTS_RUN)
-#define GT_BESIDE (8 * GT_SEGMENT)
+#include "parts_across.h"
 #else
 #define GT_ONCE (GT_DEEP)
 #define GT_APART (GT_LDA)
 #define GT_ROOM 1
-#endif
 
 GT_INLINE const float *GT_JOIN(GT_NAME, _rows)(int64_t b, int64_t m, int64_t k, int64_t rows,
                                                int64_t depth, float *room GT_PARAMS)
 {
-#ifdef GT_LDK
-    gt_turn_run(GT_A(b) + m + k * (GT_LDK), GT_LDK, rows, depth, room);
-    return room;
-#else
     (void)rows, (void)depth, (void)room;
     return GT_A(b) + m * (GT_LDA) + k;
-#endif
 }
+#endif
 
 #include "parts_loop.h"
 

@@ -8,6 +8,9 @@
                  floats from each other, elements k to k + depth of them. Up to GT_ONCE elements
                  are asked for at a time, a multiple of 32. They may be written to `room`, of
                  GT_ROOM floats, and may be followed by anything
+   NAME_right(b, panel, k, depth, room GT_ARGS)
+                 with GT_FLOATS, if there is no GT_B: returns up to 32 rows of a panel, of GT_NR
+                 floats each, from row k on. They may be written to `room`, of GT_RIGHT floats
    GT_BESIDE     if defined, the left operand is transposed in memory, with the macros of
                  gemm_parts.h, and so many numbers of a row of memory are read together, 16 for
                  each of some segments */
@@ -110,13 +113,27 @@ GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int segments, int64_t b, int64_t li
 #endif
 
 #ifdef GT_TAKES
+#ifdef GT_B
+#define GT_RIGHT 1
+GT_INLINE const float *GT_JOIN(GT_NAME, _right)(int64_t b, int64_t panel, int64_t k, int64_t depth,
+                                                float *room GT_PARAMS)
+{
+    (void)depth, (void)room;
+    return (const float *)GT_B(b) + (panel * (GT_K) + k) * GT_NR;
+}
+#endif
+
 /* A part of a panel, split. */
-GT_INLINE const uint16_t *GT_JOIN(GT_NAME, _take)(const uint16_t *right, int64_t depth,
-                                                  uint16_t *to GT_PARAMS)
+GT_INLINE const uint16_t *GT_JOIN(GT_NAME, _take)(int64_t b, int64_t panel, int64_t k,
+                                                  int64_t depth, uint16_t *to GT_PARAMS)
 {
     gt_vw seen = {0};
-    if (GT_SPLITS)
-        seen = gt_split_panel((const float *)right, depth, GT_PARTS, (char *)to);
+    for (int64_t i = 0; i < depth && GT_SPLITS; i += GT_PARTS_RUN) {
+        const int64_t some = gt_min(GT_PARTS_RUN, depth - i);
+        float room[GT_RIGHT] GT_ALIGNED;
+        const float *rows = GT_JOIN(GT_NAME, _right)(b, panel, k + i, some, room GT_ARGS);
+        seen |= gt_split_panel(rows, some, GT_PARTS, (char *)(to + i * GT_PARTS * GT_NR));
+    }
     to[GT_TAKEN] = (uint16_t)gt_all_split(seen);
     return to;
 }
@@ -148,19 +165,26 @@ GT_INLINE void GT_JOIN(GT_NAME, _plain)(const int segments, int64_t b, int64_t m
 {
     int64_t k;
     memcpy(&k, left + GT_SPLIT + 4, sizeof k);
-#ifdef GT_FLOATS
-    enum { parts = 0 };
-    right = (const uint16_t *)(GT_B(b) + (panel * (GT_K) + k) * GT_NR);
-#else
-    enum { parts = GT_PARTS };
-    (void)panel;
-#endif
     for (int64_t s = 0; s < segments; s++, m += GT_ROWS)
-        for (int64_t i = 0; i < depth; i += GT_ONCE) {
-            const int64_t rows = gt_min(GT_ROWS, (GT_M)-m), some = gt_min(GT_ONCE, depth - i);
+        for (int64_t i = 0, some; i < depth; i += some) {
+            const int64_t rows = gt_min(GT_ROWS, (GT_M)-m);
             float room[GT_ROOM] GT_ALIGNED;
+#ifdef GT_FLOATS
+            float beside[GT_RIGHT] GT_ALIGNED;
+            some = gt_min(GT_PARTS_RUN, depth - i);
+            const float *own = GT_JOIN(GT_NAME, _right)(b, panel, k + i, some, beside GT_ARGS);
+            const int64_t from = 0;
+            enum { parts = 0 };
+            (void)right;
+#else
+            some = gt_min(GT_ONCE, depth - i);
+            const uint16_t *own = right;
+            const int64_t from = i;
+            enum { parts = GT_PARTS };
+            (void)panel;
+#endif
             const float *x = GT_JOIN(GT_NAME, _rows)(b, m, k + i, rows, some, room GT_ARGS);
-            gt_parts_rows(parts, x, GT_APART, rows, (const char *)right, i, some,
+            gt_parts_rows(parts, x, GT_APART, rows, (const char *)own, from, some,
                           sums + s * GT_SEGMENT * GT_NR);
         }
 }
