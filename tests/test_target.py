@@ -55,6 +55,15 @@ def test_each_row_is_named_by_itself_and_its_aliases(monkeypatch: pytest.MonkeyP
         assert {named(n).name for n in (row.name, *row.aliases)} == {row.name}
 
 
+def test_a_device_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So what is chosen for it, and measured times, hold wherever a build is made."""
+    rows = []
+    for count in (1, 64):
+        monkeypatch.setattr("graphtool.target.choice.cores", lambda count=count: count)
+        rows += [named("sm_90"), named("sm_90", threads=count)]
+    assert all(row == rows[0] for row in rows)
+
+
 @pytest.mark.parametrize("taken", [{"name": "armv8-a"}, {"name": "v4"}, {"aliases": ("native",)}])
 def test_a_name_is_given_once(taken: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="GT2102"):

@@ -11,7 +11,10 @@ def page() -> str:
     """One row a target."""
     rows = [(code(name), t.title, ", ".join(map(code, t.aliases)), str(t.lanes),
              f"{t.mr} × {t.nr}", _size(t.l1), _size(t.l2), _size(t.l3),
-             " / ".join(f"{b:g}" for b in t.bandwidth)) for name, t in TABLE.items()]
+             " / ".join(f"{b:g}" for b in t.bandwidth)) for name, t in TABLE.items() if not t.grid]
+    devices = [(code(name), t.title, str(t.multiprocessors), f"{t.roof['gbps']:g}",
+                *(f"{t.roof[kind] / 1000:g}" for kind in ("f32", "tf32", "bf16", "int8")))
+               for name, t in TABLE.items() if t.grid]
     machines = [(code(m.name), m.title, code(m.isa), f"{m.f32:g}",
                  ", ".join(f"{kind} {rate:g}" for kind, rate in m.rates.items()),
                  " / ".join(f"{b:g}" for b in m.gbps), m.source)
@@ -25,6 +28,15 @@ def page() -> str:
         "instruction set."),
         table(("target", "machine", "also called", "lanes", "tile, rows × columns", "L1", "L2",
                "L3", "GB/s of a core: L1 / L2 / L3 / memory"), rows), (
+            "## Devices\n\nFor a GPU, tiles and slices of the depth are chosen by the number of "
+            "its multiprocessors, and `profile` compares kernels with its bandwidth and its tera-"
+            "operations a second, of dense matrices. All are from public data sheets: of the A100 "
+            "of 80 GB, the Jetson AGX Orin of 64 GB, the H100 SXM and the RTX 5090. A build for "
+            "`cuda` chooses as for an A100, so a Jetson is better served by `sm_87`. The figures "
+            "of `opencl` are nominal, since OpenCL does not say what a device can do. How many "
+            "cores the machine has that builds does not count.\n"),
+        table(("target", "device", "multiprocessors", "GB/s", "float32", "tf32", "bf16", "int8"),
+              devices), (
             "## Machines\n\nOf one instruction set there are machines of many kinds. Where the "
             "processor is known by its vendor, family and model, `native` takes the figures of its "
             "row here, and the target's own (`generic`) elsewhere; `--machine ROW` of build, tune "

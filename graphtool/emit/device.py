@@ -74,7 +74,9 @@ def _constants(w: Writer, parts: Sequence[Part]) -> None:
         w.line("static gt_address at;")
         with w.block("if (!at) {"):
             _copied(w, "room", parts)
-            w.line("if (!gt_device.failed) at = room;")
+            w.line("gt_driver_wait();")
+            w.line("if (gt_device.failed) gt_device_free(room);")
+            w.line("else at = room;")
         w.line("return GT_ADDRESS(at);")
     w.line()
 
@@ -121,10 +123,7 @@ def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
     take = f"gt_device_take({name}_images);"
     with w.block(f"int {name}_device_alloc(void **memory, size_t bytes)\n{{"):
         w.line(take)
-        w.line("const gt_address at = gt_device_alloc(bytes);")
-        w.line("const int status = gt_device_give();")
-        w.line("*memory = status ? NULL : GT_ADDRESS(at);")
-        w.line("return status;")
+        w.line("return gt_device_give_new(memory, gt_device_alloc(bytes));")
     w.line()
     with w.block(f"int {name}_device_copy(void *to, const void *from, size_t bytes)\n{{"):
         w.line(take)
@@ -147,9 +146,7 @@ def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
         else:
             w.line("const gt_address at = gt_device_alloc(bytes);")
             w.line("gt_device_write(at, from, bytes);")
-        w.line("const int status = gt_device_give();")
-        w.line("*to = status ? NULL : GT_ADDRESS(at);")
-        w.line("return status;")
+        w.line("return gt_device_give_new(to, at);")
     device = language_of(program).device
     if device and device.compiles:
         w.line()

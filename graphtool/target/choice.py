@@ -80,18 +80,22 @@ def family(levels: Levels) -> dict[int, Target]:
 
 def named(march: str, threads: int = 0) -> Target:
     """The target called `march`, for at most `threads` threads; 0: for all of any machine, with
-    kernels chosen for as many as this one has cores.
+    kernels chosen for as many as this one has cores. A device has threads of its own.
 
     Raises UsageError GT2101 for an unknown one.
     """
     row = _row_of(march)
+    if row.grid:
+        return replace(row, most_threads=MOST_THREADS)
     if threads or row.alone:
         return for_threads(row, threads)
     return replace(row, threads=cores(), most_threads=MOST_THREADS)
 
 
 def for_threads(target: Target, threads: int) -> Target:
-    """The target for at most so many threads, if it has threads."""
+    """The target for at most so many threads, if it has threads of the processor."""
+    if target.grid:
+        return target
     count = 1 if target.alone else threads
     return replace(target, threads=count, most_threads=count)
 

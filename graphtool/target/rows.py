@@ -43,7 +43,8 @@ def _roof(f32: float, tf32: float, bf16: float, int8: float, gbps: float) -> dic
     return {kind: rate * 1000 for kind, rate in rates.items()} | {"gbps": gbps}
 
 
-# architecture: its devices, the multiprocessors of one, and its roof
+# architecture: its devices, the multiprocessors of one, and its roof; both by the data sheets of
+# the A100 of 80 GB, the Jetson AGX Orin of 64 GB, the H100 SXM and the RTX 5090
 _GPUS = {80: ("A100", 108, _roof(19.5, 156, 312, 624, 2039)),
          87: ("Jetson Orin", 16, _roof(5.3, 21, 42, 85, 205)),
          90: ("H100, H200", 132, _roof(67, 494, 989, 1979, 3350)),

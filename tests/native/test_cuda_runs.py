@@ -98,23 +98,34 @@ def test_weights_leave_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
 
 
 def test_any_call_may_fail(device: ctypes.CDLL, tmp_path: Path) -> None:
-    """Whichever call of the driver fails, there is one error, and the next run is right."""
+    """Whichever call of the driver fails, there is one error, and the next run is right. Then there
+    is as much memory, and as many contexts, modules, streams and graphs, as without an error."""
     m = module("dense")
     built = graphtool.build(m, tmp_path / "b", target="sm_90")
-    xs = inputs_of("dense")
-    want, failing, codes = interp.run(m, xs), value(device, "cuda_fail_in"), []
-    for call in range(1, 99):
+    more = [inputs_of("dense", n) for n in (5, 40, 64)]  # each needs more memory: graphs are freed
+    want, failing, codes = interp.run(m, more[2]), value(device, "cuda_fail_in"), []
+    counts = [value(device, name) for name in ("cuda_allocated", "cuda_made")]
+    usual: list[int] = []
+    for call in range(99):
         library = shutil.copytree(built, tmp_path / f"b{call}")  # one that has no device yet
-        failing.value = call
+        gc.collect()
+        before, failing.value = [c.value for c in counts], call
         try:
-            runtime.load(library)(**xs)
+            model = runtime.load(library)
+            model(**more[0]), model(**more[1])
         except InputError as error:
             codes.append(error.code)
-        if failing.value:
+        left, failing.value, model = failing.value, 0, None
+        gc.collect()
+        model = runtime.load(library)
+        assert not faults(model(**more[2]), want)
+        now = [c.value - n for c, n in zip(counts, before, strict=True)]
+        usual = usual or now  # of the first, in which no call fails
+        assert now == usual, call
+        del model
+        if left:
             break
-        assert not faults(runtime.load(library)(**xs), want)
-    failing.value = 0
-    assert len(codes) > 12 and set(codes) == {"GT2232"}
+    assert call == len(codes) + 1 > 20 and set(codes) == {"GT2232"}
 
 
 def test_memory_of_the_device_is_used_as_it_is(device: ctypes.CDLL, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ typedef struct {
 
 /* What a test asks: how often things happened, and what is to fail next. */
 int cuda_replays, cuda_captures, cuda_allocated, cuda_current;
+int cuda_made; /* contexts, modules, streams and graphs that there are */
 int cuda_fail_in; /* the call that fails, counted down; 0: none */
 int cuda_arch = 90;
 
@@ -26,6 +27,14 @@ static graph *capturing;
 static void *current; /* the module of the function that was asked for last */
 
 static int fails(void) { return cuda_fail_in && !--cuda_fail_in; }
+
+/* Stores something that was made, unless that fails. */
+static int made(void **at, void *what)
+{
+    if (fails()) return 1;
+    *at = what, cuda_made++;
+    return 0;
+}
 
 int cuInit(unsigned flags) { return flags ? 1 : fails() ? 100 : 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, fails() ? 101 : 0; }
@@ -53,8 +62,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
-    *context = (void *)(intptr_t)CONTEXT;
-    return device || fails();
+    return device || made(context, (void *)(intptr_t)CONTEXT);
 }
 
 int cuCtxSetCurrent(void *context)
@@ -76,9 +84,9 @@ int cuModuleLoadData(void **module, const void *image)
     if (write(file, image, size) != (ssize_t)size) wrong("the module was not written");
     dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD); /* modules find its symbols */
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*module) wrong(dlerror());
-    return fails();
+    void *const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!opened) wrong(dlerror());
+    return made(module, opened);
 }
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
@@ -142,7 +150,7 @@ int cuMemFree_v2(uint64_t at)
     munmap(p, pages(memory_held[i].bytes));
     memory_held[i] = memory_held[--held];
     cuda_allocated--;
-    return 0;
+    return fails();
 }
 
 static void touched(int signal)
@@ -194,7 +202,7 @@ int cuEventElapsedTime(float *ms, void *first, void *last)
     return fails();
 }
 
-int cuStreamCreate(void **stream, unsigned flags) { return *stream = &host, flags != 1 || fails(); }
+int cuStreamCreate(void **stream, unsigned flags) { return flags != 1 || made(stream, &host); }
 
 int cuStreamSynchronize(void *stream)
 {
@@ -205,25 +213,27 @@ int cuStreamSynchronize(void *stream)
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     if (capturing) wrong("two captures at once");
+    if (fails()) return 1;
     capturing = calloc(1, sizeof *capturing);
     cuda_captures++;
     return stream != &host || mode != 2;
 }
 
-int cuStreamEndCapture(void *stream, void **made)
+int cuStreamEndCapture(void *stream, void **to)
 {
     if (!capturing) wrong("no capture has begun");
-    *made = capturing;
+    graph *const whole = capturing;
     capturing = NULL;
-    return stream != &host || fails();
+    if (stream == &host && !made(to, whole)) return 0;
+    free(whole);
+    return 1;
 }
 
 int cuGraphInstantiateWithFlags(void **exec, void *from, uint64_t flags)
 {
-    if (fails()) return 1;
-    *exec = malloc(sizeof(graph));
-    memcpy(*exec, from, sizeof(graph));
-    return flags != 0;
+    graph *const copied = malloc(sizeof *copied);
+    memcpy(copied, from, sizeof *copied);
+    return flags || made(exec, copied);
 }
 
 int cuGraphLaunch(void *exec, void *stream)
@@ -234,8 +244,8 @@ int cuGraphLaunch(void *exec, void *stream)
     return stream != &host || fails();
 }
 
-int cuGraphDestroy(void *g) { return free(g), 0; }
-int cuGraphExecDestroy(void *g) { return free(g), 0; }
+int cuGraphDestroy(void *g) { return free(g), cuda_made--, fails(); }
+int cuGraphExecDestroy(void *g) { return free(g), cuda_made--, fails(); }
 
 /* The function that may have more shared memory than is usual, and how much. */
 enum { USUAL_ROOM = 48 << 10 };

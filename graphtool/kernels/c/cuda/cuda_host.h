@@ -138,14 +138,16 @@ static inline int gt_driver_open(const gt_image *images)
     GT_ASK(cuDeviceGetAttribute, &minor, 76, device);
     const gt_image *image = gt_suitable(images, major, minor);
     if (!image) return GT_NO_DEVICE;
-    GT_ASK(cuDevicePrimaryCtxRetain, &gt_cuda.context, device);
+    /* what there is already was made before an error */
+    if (!gt_cuda.context) GT_ASK(cuDevicePrimaryCtxRetain, &gt_cuda.context, device);
     GT_ASK(cuCtxSetCurrent, gt_cuda.context);
     if (gt_device.failed) return gt_device.failed;
-    const int loaded = gt_cuda.cuModuleLoadData(&gt_cuda.module, image->data);
+    const int loaded =
+        gt_cuda.module ? 0 : gt_cuda.cuModuleLoadData(&gt_cuda.module, image->data);
     if (loaded == GT_BAD_IMAGE || loaded == GT_NO_IMAGE || loaded == GT_BAD_TEXT)
         return GT_NO_DEVICE; /* the driver takes none of the library's code */
     gt_must(loaded);
-    GT_ASK(cuStreamCreate, &gt_cuda.stream, 1);
+    if (!gt_cuda.stream) GT_ASK(cuStreamCreate, &gt_cuda.stream, 1);
     gt_open_early(library, image);
     return gt_device.failed;
 }
@@ -156,7 +158,10 @@ static inline void gt_driver_enter(const gt_image *images)
     GT_ASK(cuCtxSetCurrent, gt_cuda.context);
 }
 
-static inline void gt_driver_wait(void) { GT_ASK(cuStreamSynchronize, gt_cuda.stream); }
+static inline void gt_driver_wait(void)
+{
+    if (gt_cuda.stream) gt_must(gt_cuda.cuStreamSynchronize(gt_cuda.stream));
+}
 
 static inline gt_address gt_driver_alloc(size_t bytes)
 {
@@ -165,7 +170,7 @@ static inline gt_address gt_driver_alloc(size_t bytes)
     return at;
 }
 
-static inline void gt_driver_free(gt_address at) { GT_ASK(cuMemFree_v2, at); }
+static inline void gt_driver_free(gt_address at) { gt_must(gt_cuda.cuMemFree_v2(at)); }
 
 static inline void gt_driver_copy(void *to, const void *from, size_t bytes)
 {
@@ -206,7 +211,7 @@ static inline void gt_driver_launch(void **kernel, const char *name, int64_t tea
 
 static inline void gt_cuda_forget(gt_recording *r)
 {
-    if (r->graph) GT_ASK(cuGraphExecDestroy, r->graph);
+    if (r->graph) gt_must(gt_cuda.cuGraphExecDestroy(r->graph));
     free(r->key);
     r->graph = NULL, r->key = NULL;
 }
@@ -267,24 +272,22 @@ static inline void gt_device_record(void)
 static inline void gt_device_recorded(const int64_t *key, int keys)
 {
     gt_recording *const all = gt_cuda.recordings;
-    const gt_recording one = {NULL, malloc((size_t)keys * sizeof *key)};
+    gt_recording one = {NULL, malloc((size_t)keys * sizeof *key)};
     void *graph = NULL;
     if (gt_cuda.recording) gt_must(gt_cuda.cuStreamEndCapture(gt_cuda.stream, &graph));
     gt_cuda.recording = 0;
     if (!one.key) gt_must(GT_OUT_OF_MEMORY);
+    GT_ASK(cuGraphInstantiateWithFlags, &one.graph, graph, 0);
+    if (graph) gt_must(gt_cuda.cuGraphDestroy(graph));
+    if (gt_device.failed) {
+        gt_cuda_forget(&one);
+        return;
+    }
+    memcpy(one.key, key, (size_t)keys * sizeof *key);
     gt_cuda_forget(&all[GT_GRAPHS - 1]);
     memmove(all + 1, all, (GT_GRAPHS - 1) * sizeof *all);
     all[0] = one;
-    if (one.key) memcpy(one.key, key, (size_t)keys * sizeof *key);
-    GT_ASK(cuGraphInstantiateWithFlags, &all[0].graph, graph, 0);
-    if (graph) GT_ASK(cuGraphDestroy, graph);
-    if (gt_device.failed) {
-        free(all[0].key);
-        memmove(all, all + 1, (GT_GRAPHS - 1) * sizeof *all);
-        all[GT_GRAPHS - 1] = (gt_recording){NULL, NULL};
-        return;
-    }
-    GT_ASK(cuGraphLaunch, all[0].graph, gt_cuda.stream);
+    GT_ASK(cuGraphLaunch, one.graph, gt_cuda.stream);
 }
 #endif
 

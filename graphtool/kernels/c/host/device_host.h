@@ -32,7 +32,7 @@ GT_DEVICE_SCOPE struct {
     size_t bytes;
 } gt_device = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- what a driver defines; each does nothing after an error ---- */
+/* ---- what a driver defines; after an error each does nothing, except to wait and to free ---- */
 
 /* Finds the driver and a device that runs the code; returns a status. */
 static inline int gt_driver_open(const gt_image *images);
@@ -73,13 +73,18 @@ static inline int gt_device_take(const gt_image *images)
     return gt_device.failed;
 }
 
+static inline int gt_device_returned(void)
+{
+    const int status = gt_device.failed;
+    pthread_mutex_unlock(&gt_device.lock);
+    return status;
+}
+
 /* Waits for the device and gives it back; returns the status of what was done since. */
 static inline int gt_device_give(void)
 {
     gt_driver_wait();
-    const int status = gt_device.failed;
-    pthread_mutex_unlock(&gt_device.lock);
-    return status;
+    return gt_device_returned();
 }
 
 static inline gt_address gt_device_alloc(size_t bytes) { return gt_driver_alloc(bytes + !bytes); }
@@ -87,6 +92,15 @@ static inline gt_address gt_device_alloc(size_t bytes) { return gt_driver_alloc(
 static inline void gt_device_free(gt_address at)
 {
     if (at) gt_driver_free(at);
+}
+
+/* The same with new memory, which is the caller's if nothing has failed, and freed otherwise. */
+static inline int gt_device_give_new(void **memory, gt_address at)
+{
+    gt_driver_wait();
+    if (gt_device.failed) gt_device_free(at);
+    *memory = gt_device.failed ? NULL : GT_ADDRESS(at);
+    return gt_device_returned();
 }
 
 static inline void gt_device_copy(void *to, const void *from, size_t bytes)
@@ -115,7 +129,7 @@ static inline void gt_device_rooms(gt_address *at, const void *const *given, con
         at[i] = where % 16 == 0 && gt_on_device(given[i]) ? where : 0;
         if (!at[i]) total += (bytes[i] + 255) / 256 * 256;
     }
-    if (total > gt_device.bytes) {
+    if (total > gt_device.bytes && !gt_device.failed) {
         gt_driver_forget();
         gt_device_free(gt_device.room);
         gt_device.bytes = 0;

@@ -184,7 +184,10 @@ static inline int gt_driver_open(const gt_image *images)
     return gt_device.failed;
 }
 
-static inline void gt_driver_wait(void) { GT_ASK(clFinish, gt_opencl.queue); }
+static inline void gt_driver_wait(void)
+{
+    if (gt_opencl.queue) gt_must(gt_opencl.clFinish(gt_opencl.queue));
+}
 
 static inline void gt_driver_forget(void) {}
 
@@ -235,7 +238,7 @@ static inline gt_address gt_driver_alloc(size_t bytes)
 static inline void gt_driver_free(gt_address at)
 {
     if (!gt_on_device(GT_ADDRESS(at))) return;
-    GT_ASK(clReleaseMemObject, gt_opencl.pieces[gt_piece_of(at)]);
+    gt_must(gt_opencl.clReleaseMemObject(gt_opencl.pieces[gt_piece_of(at)]));
     gt_opencl.pieces[gt_piece_of(at)] = NULL;
 }
 
