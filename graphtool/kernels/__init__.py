@@ -3,6 +3,7 @@
 from graphtool.kernels import (  # noqa: F401
     attend,
     attend_amx,
+    attend_bytes,
     attend_parts,
     blas,
     cholesky,

@@ -19,6 +19,7 @@ from graphtool.kernels.kit import (
     overlapped, product, register, round_up, rows_of_tile, sizes, symbol_of, target_op, tile_rows,
     unflatten_index, vectors_of, widths)
 from graphtool.kernels.tiles import batch_offset
+from graphtool.loops.ir import Hook
 from graphtool.symbolic import symbols
 
 SIZES = sizes(HEADS="independent attentions", S="queries", T="keys",
@@ -125,7 +126,22 @@ def lower(use: Use) -> Lowered:
 def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
     """The use of a template of attention with the macros of sizes, strides and scores beside its
     own, and with `room` floats for each thread."""
-    q, k, v, a = use.view(0), use.view(1), use.view(2), use.node.attrs
+    a, (macros, pointers, hook, flops, at) = use.node.attrs, placed(use, room)
+    macros |= {**modes, "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]),
+               "CAUSAL": a["causal"]}
+    _masks_and_factors(use, macros, pointers, *at)
+    return Lowered(use.template(kernel, macros, pointers, hook), flops)
+
+
+Placed = tuple[dict[str, MacroValue], dict[str, tuple[str, Dim]], Hook, Dim,
+               tuple[tuple[Dim, ...], tuple[Dim, ...]]]
+
+
+def placed(use: Use, room: Dim) -> Placed:
+    """Of a use whose first operands are queries, keys and values: the macros of its sizes and
+    strides; the pointers to them, and to `room` floats for each thread; its hook; the operations of
+    both products; and where a query and the keys of its head are among the heads."""
+    q, k, v = (use.view(i) for i in range(3))
     *lead, s, dv = use.out.type.shape
     t, d = k.shape[-2:]
     heads, group = product(lead), q.shape[-3] // k.shape[-3]
@@ -133,17 +149,16 @@ def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
     which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
     shared = (*which[:-1], which[-1] // group)
     macros: dict[str, MacroValue] = {
-        **modes, "HEADS": heads, "S": s, "T": t,
-        "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
-        "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"]}
+        "HEADS": heads, "S": s, "T": t, "D": d, "DV": dv,
+        "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2]}
     pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
                 "KEY": (k.buffer, batch_offset(k, shared, 2)),
                 "V": (v.buffer, batch_offset(v, shared, 2))}
     if room != 0:
         pointers["WORK"] = use.scratch(round_up(room, 16)), 0
-    _masks_and_factors(use, macros, pointers, (*which, symbol_of(row)), shared)
-    hook = use.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
-    return Lowered(use.template(kernel, macros, pointers, hook), heads * s * t * (d + dv) * 2)
+    query = (*which, symbol_of(row))
+    hook = use.epilogue((at, row, first), (*query, symbol_of(first)))
+    return macros, pointers, hook, heads * s * t * (d + dv) * 2, (query, shared)
 
 
 def _masks_and_factors(use: Use, macros: dict[str, MacroValue],

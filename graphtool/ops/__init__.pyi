@@ -164,6 +164,25 @@ class _attend_amx(Op):
 
 attend_amx: _attend_amx
 
+class _attend_bytes(Op):
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        grids: Tensor,
+        /,
+        *,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """`attention` of bytes by a matrix unit, in int32: grids are the zero points of q and k;
+        the factor of their product that makes steps of scores, the zero point of scores and the
+        size of a step; the zero point of v; and the steps of weights that make 1. Scores and
+        weights are rounded to bytes; the result is to be multiplied by the scales of weights and of
+        v"""
+
+attend_bytes: _attend_bytes
+
 class _attend_parts(Op):
     def __call__(
         self,

@@ -154,6 +154,11 @@ def attention_amx(q: Any, k: Any, v: Any, mask: Any) -> Any:
             o.attend_amx(q, k, v, causal=True, scale=0.25, softcap=3.0))
 
 
+def attention_bytes(q: Any, k: Any, v: Any) -> Any:
+    grids = np.array([120, 130, 0.002, 100, 0.05, 140, 255], np.float32)
+    return positive(o.attend_bytes(q, k, v, constant(q, grids)))
+
+
 def attention_parts(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return (o.attend_parts(q, k, v, mask, scale=0.5, plan=Plan("attend_parts", (("parts", 3),))),
             positive(o.attend_parts(q, k, v, causal=True, scale=0.25, softcap=3.0)))
@@ -359,6 +364,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                                      "f32[2,6,1]", "f32[2,6,1]")) for n in (2, 5))],
     "attend_amx": [(attention_amx, ("bf16[4,37,8]", "bf16[2,35,8]", "bf16[2,35,5]",
                                     "f32[4,37,35]"))],
+    "attend_bytes": [(attention_bytes, ("u8[2,37,8]", "u8[2,35,8]", "u8[2,35,5]"))],
     "attend_parts": [(attention_parts, ("f32[4,37,8]", "f32[2,35,8]", "f32[2,35,5]",
                                         "f32[4,37,35]"))],
     "blas": [(blas, ("f32[2,3,5]",))],

@@ -26,6 +26,7 @@ from graphtool.kernels.record import has_kernels, has_text, serving
 from graphtool.passes.decompose import decompose
 from graphtool.passes.select import integer_convolution, integer_product
 from graphtool.passes.select.attention import attention
+from graphtool.passes.select.byte_attention import byte_attention
 from graphtool.passes.select.channel_gates import gates
 from graphtool.passes.select.convolution import conv
 from graphtool.passes.select.elementwise_in_kernels import follow, in_phases
@@ -116,7 +117,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
         return SELECTORS.get(node.op, _by_op)(goal, node, operands)
     # decompose before, so that the contents of composites are seen, and after, because attention
     # without a kernel becomes ops such as softmax
-    chosen = rebuild(decompose(graph), rewrite)
+    chosen = rebuild(byte_attention(goal, decompose(graph)), rewrite)
     chosen = decompose(chosen if goal.rules.in_order else gates(goal, chosen))
     chosen = rounded_windows(goal, prune(shared_roundings(goal, chosen)))
     chosen = _in_language(chosen, aim.language)
