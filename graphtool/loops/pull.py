@@ -15,7 +15,15 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.loops.interned import Interned
 from graphtool.loops.ir import Apply, Const, Expr, Index, Load
-from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbol_of
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    bounds,
+    coefficient,
+    substitute,
+    symbol_of,
+    symbols,
+)
 
 Idx = tuple[Dim, ...]
 
@@ -146,23 +154,28 @@ def inside(checks: list[tuple[Dim, Dim]]) -> PExpr | None:
     """The condition that each index is in [0, extent); None if that is always true."""
     cond: PExpr | None = None
     for i, extent in checks:
-        lo, _ = bounds(i)
         parts = []
-        if lo is None or lo < 0:
+        if not _reaches(i, 0):
             parts.append(apply("ge", index(i), index(0), dtype=dtypes.bool_))
-        gap = bounds(extent - i)[0]
-        if (gap is None or gap < 1) and not _below_extent(i, extent):
+        if not _reaches(extent - i, 1):
             parts.append(apply("lt", index(i), index(extent), dtype=dtypes.bool_))
         for part in parts:
             cond = part if cond is None else apply("and", cond, part, dtype=dtypes.bool_)
     return cond
 
 
-def _below_extent(i: Dim, extent: Dim) -> bool:
-    if isinstance(i, Poly) and len(i.terms) == 1 and i.terms[0][1] == 1:
-        (atom, power), *more = i.terms[0][0]
-        return not more and power == 1 and isinstance(atom, Symbol) and atom.extent == extent
-    return False
+def _reaches(d: Dim, least: int) -> bool:
+    """Whether d is never below `least` in loops that run at all.
+
+    An iterator that makes d smaller is put at its last value, extent − 1, as a term of what the
+    extent is made of: 16·n − 2·i − 1 is at least 1 where i < 8·n, whatever n is.
+    """
+    for s in symbols(d):
+        slope = None if s.extent is None else coefficient(d, s.name)
+        if s.extent is not None and isinstance(slope, int) and slope < 0:
+            d = substitute(d, {s.name: s.extent - 1})
+    low = bounds(d)[0]
+    return low is not None and low >= least
 
 
 @dataclass(frozen=True, slots=True)

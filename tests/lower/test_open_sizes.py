@@ -20,7 +20,7 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops.ir import Apply, Const, For, If, Index, Let, Stmt, Template
 from graphtool.loops.program import Program, runs
-from graphtool.loops.walk import statements
+from graphtool.loops.walk import each, statements, values
 from graphtool.lower import lower
 from graphtool.passes.specialize import specialize
 from graphtool.symbolic import (
@@ -162,6 +162,17 @@ def test_columns_are_added_by_rows() -> None:
     assert len(scalar) <= 1, scalar  # few columns
     (product,) = [t for k in program.kernels for t in templates(k.body, {"N": 64, "ROWS": 40})]
     assert dict(product.macros)["BATCH"] == 1
+
+
+@pytest.mark.parametrize("window", [2, 4])
+def test_windows_that_divide_an_open_size_are_not_checked(window: int) -> None:
+    """4·n rows hold n or 2·n windows, whatever n is: no element is compared with the end."""
+    x = TensorType(dtypes.float32, (N, 4 * ROWS, 16, 8))
+    graph = trace(lambda x: o.max_pool(x, window=(window, 1), strides=(window, 1),
+                                       channels_last=True), [x], ["x"])
+    (kernel,) = lower(optimised(Module(graph, ("y",), symbols=SYMBOLS), TARGET), TARGET).kernels
+    assert not [e for s in statements(kernel.body) for e in each(values(s))
+                if isinstance(e, Apply) and e.fn == "select"]
 
 
 @pytest.mark.parametrize("march", ["x86-64-v3", "native"])
