@@ -206,7 +206,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
         return []
     found = [p for m in ((4, 2) if s.constant or s.dtype.is_integer else (2,))
              if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
-             for p in _groups(s, m, target.threads)]
+             for p in _groups(s, m, target)]
     return [_by_size(s, p, target) for p in found] if s.least else found
 
 
@@ -216,7 +216,7 @@ def _by_size(s: Conv, p: Plan, t: Target) -> Plan:
     are kept, 36 + 16 numbers in place of 36."""
     if p.get("tile", SMALL) == SMALL or not s.constant or s.dtype is not dtypes.float32:
         return p
-    small = WINOGRAD.plan(tile=SMALL, group=p.get("group", 28))
+    small = WINOGRAD.plan(tile=SMALL)
     square = (replace(s, n=1, h=e, w=e) for e in range(4 * MOST_FEW, 0, -4))
     few = next((i.h * i.w + 1 for i in square if cost(i, small, t) < cost(i, p, t)), 0)
     return WINOGRAD.plan(**dict(p.parameters), few=few) if few > s.least else p
@@ -231,18 +231,22 @@ def _pays(s: Conv, target: Target) -> bool:
     return panel(s.o // s.groups, s.groups, target) > 0
 
 
-def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
+def _groups(s: Conv, m: int, target: Target) -> list[Plan]:
     """All tiles at once if they are few, else groups of tiles that leave room for the planes in the
     cache.
 
-    If threads share all tiles, they divide the weights, and each thread reads a part of them.
+    If threads share all tiles, they divide the weights, and each thread reads a part of them. A
+    run of open sizes may have so few tiles that most of its time goes into the weights: smaller
+    groups read those twice, which is free in the cache only.
     """
     tiles = s.n * ceil(s.h, m) * ceil(s.w, m)
     form = WINOGRAD_INT if s.dtype.is_integer else WINOGRAD
-    apart = [form.plan(tile=m, group=g) for g in ((28, 16) if tiles > 28 else ())]
+    heavy = s.least and weights(s, form.plan(tile=m), target) > target.l2 // 2
+    sizes = () if tiles <= 28 else (28,) if heavy else (28, 16)
+    apart = [form.plan(tile=m, group=g) for g in sizes]
     if tiles > 64:
         return apart
-    shared = [form.plan(tile=m, group=tiles, shared=1)] if threads > 1 else []
+    shared = [form.plan(tile=m, group=tiles, shared=1)] if target.threads > 1 else []
     return [form.plan(tile=m, group=tiles), *shared, *apart]
 
 
