@@ -67,7 +67,7 @@ class _Loop:
     def __init__(self, loop: For, params: Mapping[str, Param], width: int) -> None:
         self.loop, self.params, self.width = loop, params, width
         self.kinds = {loop.iter.name: NEXT}  # of each name that the loop defines
-        self.lane = Symbol(f"k{loop.iter.name[1:]}", 0, width - 1)
+        self.lane = Symbol(f"{loop.iter.name}_lane", 0, width - 1)  # no other name ends so
 
     def in_pieces(self) -> Vectors | None:
         """The loop, if each element that it stores, and most that it reads, is in a piece."""

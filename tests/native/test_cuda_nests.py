@@ -186,3 +186,15 @@ def test_loops_over_several_places_are_one_kernel(tmp_path: Path) -> None:
     x = RNG.standard_normal((5, 4, 24)).astype(np.float16)
     got, want = runtime.load(work)(x=x), interp.run(m, {"x": x})
     assert not faults(got, want, 2e-3, 2e-3)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float64, dtypes.int32, dtypes.int64])
+def test_products_by_loops(dtype: DType, tmp_path: Path) -> None:
+    """A loop over the depth takes its elements in pieces; no name stands for two things."""
+    w = RNG.integers(-9, 9, (70, 33)).astype(dtype.numpy)
+    m = module(lambda x: o.matmul(x, x.builder.constant(w)), (N, 70), dtype)
+    work, text = built(m, tmp_path / "b")
+    assert "gt_read_" in text and "_lane++" in text
+    for n in (33, 1, 0):
+        x = RNG.integers(-9, 9, (n, 70)).astype(dtype.numpy)
+        np.testing.assert_array_equal(runtime.load(work)(x=x)["y"], x @ w)
