@@ -23,7 +23,8 @@ from benchmarks.work import Row
 ARCHITECTURES = (80, 87, 90, 120)
 CASES = {"resnet50_b1.float32": "cuda", "resnet50_b1.bf16": "cuda",  # and their targets
          "mobilenet_v2_b1.float32": "cuda", "bert_b1.bf16": "cuda", "gpt2_decode.bf16": "cuda",
-         "train_mlp_b64.float32": "cuda", "resnet50_b32.bf16": "sm_90", "bert_b16.bf16": "sm_90"}
+         "train_mlp_b64.float32": "cuda", "resnet50_b32.bf16": "sm_90", "bert_b16.bf16": "sm_90",
+         "resnet50_b32.float32": "sm_90", "train_resnet18_b32.float32": "sm_90"}
 # matrix unit of floats and of bytes, of four warps; copies into shared memory by threads and by the
 # engine for them; squares from there; multiply-adds; accesses of the stack
 COUNTED = ("HMMA", "IMMA", "HGMMA", "IGMMA", "LDGSTS", "UBLKCP", "LDSM", "FFMA", "STL", "LDL")
