@@ -177,7 +177,7 @@ def of_integers(s: Conv) -> bool:
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels."""
-    if target.devices:
+    if target.grid:
         return [DIRECT_INT.plan(nv=nv) for nv in device.widths(s, target)]
     return [DIRECT_INT.plan(nv=nv) for nv in widths(s.o // s.groups, target)]
 
@@ -211,5 +211,5 @@ SERVES = (Alternative(Conv, DIRECT_INT, plans, device.usually(cost), make, weigh
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS,
              (*POINTERS, device.SLABS), meaning, HOOK, touches=touches, grain="shares",
-             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
+             languages={"c": ".h", "cuda": "_cuda.h", "opencl": "_opencl.h"}, teams=teams),
     {"conv_int": lower}, reads, serves=SERVES))

@@ -114,7 +114,7 @@ OP = target_op("gemm_int", _infer, _decompose, GEMM_INT, rows_by_columns,
 
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels."""
-    if target.devices:
+    if target.grid:
         return [GEMM_INT.plan(nv=nv) for nv in device.widths(s, target)]
     return [GEMM_INT.plan(nv=nv) for nv in product_widths(s, target)]
 
@@ -135,5 +135,5 @@ SERVES = (Alternative(
 register(Record(
     Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,
              POINTERS, meaning, ("b", "m", "n"), touches, grain="shares",
-             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
+             languages={"c": ".h", "cuda": "_cuda.h", "opencl": "_opencl.h"}, teams=teams),
     {"gemm_int": lower}, serves=SERVES))

@@ -105,6 +105,36 @@ def products(x: Any, h: Any, b: Any, image: Any) -> tuple[Any, ...]:
         conv(o.cast(image, dtype=dtypes.float16), 20, 2))
 
 
+def integers(u: Any, s: Any, image: Any) -> tuple[Any, ...]:
+    """Products of u8[N, 23] and i8[9, 23], convolutions of u8[2, 12, 9, 11], by weights in int8."""
+    def of(*shape: int) -> Any:
+        return u.builder.constant(RNG.integers(-128, 128, shape).astype(np.int32))
+
+    u, s, image = (o.cast(x, dtype=dtypes.int32) for x in (u, s, image))
+    one = ((1, 1), (1, 1))
+    return (o.matmul(u, of(23, 37)), o.matmul(s, of(23, 5)), o.conv(image, of(40, 12, 3, 3)),
+            o.conv(image, of(8, 6, 3, 3), padding=one, strides=(2, 1), groups=2),
+            o.conv(image, of(12, 1, 3, 3), padding=one, groups=12))
+
+
+def test_products_of_integers_have_the_bits_of_the_evaluator(tmp_path: Path) -> None:
+    """They need no float64, which a device may lack, and the weights have one byte or two."""
+    types = [TensorType(dtypes.uint8, (N, 23)), TensorType(dtypes.int8, (9, 23)),
+             TensorType(dtypes.uint8, (2, 12, 9, 11))]
+    m = Module(trace(integers, types, ["u", "s", "image"]), tuple("abcde"),
+               {"N": Symbol("N", 0, 64)})
+    model = runtime.load(graphtool.build(m, tmp_path / "b", **TARGET))
+    text = (tmp_path / "b" / "net_kernels0.cl").read_text()
+    assert text.count("define GT_NAME") == 4 and "GT_OPENCL_DOUBLE_H" not in text
+    for n in (33, 1, 0):
+        xs = {v.hint: RNG.integers(np.iinfo(v.type.dtype.numpy).min, 128,
+                                   [evaluate(d, {"N": n}) for d in v.type.shape]
+                                   ).astype(v.type.dtype.numpy) for v in m.graph.inputs}
+        got = model(**xs)
+        for name, want in interp.run(m, xs).items():
+            np.testing.assert_array_equal(got[name], want)
+
+
 def test_products_are_tiles(tmp_path: Path) -> None:
     """Odd sizes, one row and none, numbers of 16 bits, and images with padding that is not in
     memory; one of infinities keeps them."""
