@@ -53,13 +53,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
     gt_tile_bf16_across(acc, rows, GT_NV, GT_A(b) + m, GT_LDK, GT_B(b) + n * GT_DEPTH, GT_K);
 #elif defined GT_PAIRS
     gt_tile_bf16_lines(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, 0, 0,
-                       GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
+                       GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, rows <= 4 ? 8 : 0);
 #elif defined GT_HALF && defined GT_LDK
     gt_tile_half_across(acc, rows, GT_NV, GT_HALF, GT_A(b) + m, GT_LDK, GT_B(b) + n * GT_DEPTH,
-                        GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
+                        GT_K, ahead, step, rows <= 4 ? 8 : 0);
 #elif defined GT_HALF
     gt_tile_half_lines(acc, rows, GT_NV, GT_HALF, GT_A(b) + m * (GT_LDA), GT_LDA, 0, 0,
-                       GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
+                       GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, rows <= 4 ? 8 : 0);
 #elif defined GT_LDK
     gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
                        GT_B(b) + n * (GT_K), GT_K, ahead, step);
@@ -71,7 +71,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
                        8);
 #else
     gt_tile_fma(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * (GT_K), GT_K, ahead,
-                step, GT_MR <= 4 ? 8 : 0);
+                step, rows <= 4 ? 8 : 0);
 #endif
     gt_tile_store(acc, rows, GT_NV, tile);
 }

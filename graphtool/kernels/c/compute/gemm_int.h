@@ -32,7 +32,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
     gt_ints_zero(acc, rows * GT_NV);
     gt_ints_tile(acc, rows, GT_NV, (const char *)(GT_A(b) + m * (GT_LDA)), (GT_LDA) * GT_SIZE, 0, 0,
                  (const char *)GT_B(b) + panel * GT_PANEL, (GT_K) * GT_SIZE, GT_PAIRS, ahead, step,
-                 GT_MR <= 4 ? 8 : 0);
+                 rows <= 4 ? 8 : 0);
     gt_ints_store(acc, rows * GT_NV, tile);
 }
 
