@@ -66,7 +66,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "It goes with no --debug-lines, which name the lines of several files."),
     "GT2107": ("what is not built for a device",
                "Steps that exchange gradients (`--mpi`), programs that train (`--exe`), "
-               "`--precision strict` and `--single` are built for processors."),
+               "`--precision strict` and `--single` are built for processors; `--max-ram`, "
+               "`--max-flash` and `graphtool size` measure the code of a processor."),
     "GT2134": ("no evidence for this build",
                "`report --evidence` needs a build with `--profile safety` and `--keep`: its tests "
                "are made from the kept program."),

@@ -162,11 +162,14 @@ def measured(unit: LibraryUnit, how: Build, dims: Mapping[str, int], limits: Mem
              ) -> SizeReport:
     """The report of a unit of one function, which is compiled here.
 
-    Raises UsageError GT3058 for another unit, CompilerError GT212x when a compiler is missing or
-    fails, and what the passes, `lower` and the texts raise.
+    Raises UsageError GT3058 for another unit, GT2107 for a device, CompilerError GT212x when a
+    compiler is missing or fails, and what the passes, `lower` and the texts raise.
     """
     if unit.kind not in (MODEL, PROGRAM):
         raise UsageError("GT3058", "sizes are of one function", hint="name the graph of a model")
+    if unit.target.grid:
+        raise UsageError("GT2107", f"code for {unit.target.name} is not measured",
+                         hint="build.json and NAME.h of a build say what memory it needs")
     how = how.fitted(unit.target)
     function_of = functions(unit, how)
     (function,) = function_of.values()

@@ -104,6 +104,7 @@ _ELSEWHERE = {  # what other tools call a target
     "arm64": "armv8-a", "aarch64": "armv8-a", "arm": "armv7-linux", "amd64": "x86-64",
     "x86": "x86-64", "x64": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4", "wasm": "wasm32",
     "gpu": "cuda", "nvidia": "cuda", "ocl": "opencl", "pocl": "opencl",
+    "sm_86": "sm_80", "sm_89": "sm_80", "sm_100": "cuda", "sm_103": "cuda", "sm_121": "sm_120",
     "windows": "x86_64-windows", "linux": "x86-64",
     "riscv": "riscv64-linux", "riscv64": "riscv64-linux", "amx": "sapphirerapids"}
 
@@ -114,6 +115,8 @@ def _row_of(march: str) -> Target:
     for row in TABLE.values():
         if march == row.name or march in row.aliases:
             return row
-    also = f"did you mean {_ELSEWHERE[word]!r}?" if (word := march.lower()) in _ELSEWHERE else ""
-    raise UsageError("GT2101", f"unknown target {march!r}", hint="\n".join(filter(None, (
-        also, one_of(march, ("native", *TABLE))))))
+    names = "native", *TABLE
+    word = march.lower()
+    raise UsageError("GT2101", f"unknown target {march!r}", hint="\n".join((
+        f"did you mean {_ELSEWHERE[word]!r}?", f"one of {', '.join(names)}")
+        if word in _ELSEWHERE else (one_of(march, names),)))

@@ -45,6 +45,7 @@ CASES = [  # what was typed, and what the error says
     (f"weights {DIGITS} --from F", "it is a directory, with F/"),
     (f"compare-captures {__file__}", f"name what is in it: {__file__}:NAME"),
     (f"build {DIGITS} -o T/b --march arm64", "did you mean 'armv8-a'?"),
+    (f"build {DIGITS} -o T/b --target sm_86", "did you mean 'sm_80'?"),
     (f"reduce {DIGITS} -o T/s.graph.json --command false", "--command has no {graph}"),
     (f"opt {DIGITS} --passes specialize", "specialize{batch=1}"),
     (f"draw {DIGITS} -o T/x.png", "dot -Tpng -o T/x.png"),

@@ -15,10 +15,14 @@ import pytest
 
 import graphtool
 from graphtool import interp
+from graphtool.compile.options import Build
+from graphtool.compile.source import Source
+from graphtool.compile.unit import unit_of
 from graphtool.errors import CompilerError, InputError, UsageError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.native import cuda, runtime
+from graphtool.report.size import within
 from graphtool.target import named
 from tests.lower.compiling import faults, merged, optimised
 from tests.native.cuda import folder
@@ -77,6 +81,12 @@ def test_what_is_not_built(model: Callable[[], Module], options: dict[str, Any],
     with pytest.raises(UsageError) as told:
         graphtool.build(model(), tmp_path / "b", target="sm_90", **options)
     assert told.value.code == "GT2107" and not (tmp_path / "b").exists()
+
+
+def test_its_code_is_not_measured() -> None:
+    how = Build(target="sm_90", max_ram="1K")
+    with pytest.raises(UsageError, match="code for sm_90 is not measured"):
+        within(unit_of(Source(module("softmax")), how, "net"), how)
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
