@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from benchmarks import prepare, stats, tables, work, zoo
 from benchmarks.league import Peer
@@ -16,13 +16,15 @@ def run(options: argparse.Namespace, name: str, peers: Mapping[str, Peer], title
     """Times the models between the peers of benchmarks/NAME.py, writes results/NAME.md, and says
     how many of ours failed. `words` tell what is compared."""
     rows = zoo.timed(options, name, peers, name, prepare.ensure)
-    text, path = report(rows, title, words, options.command_line), work.results(f"{name}.md")
+    text = report(rows, title, words, options.command_line, options.models)
+    path = work.results(f"{name}.md")
     path.write_text(text)
     print(f"\n{text}\n{path} written")
-    return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
+    return zoo.failed(rows, options.models)
 
 
-def report(rows: list[Row], title: str, words: str, command: str = "") -> str:
+def report(rows: list[Row], title: str, words: str, command: str = "",
+           models: Iterable[str] = ()) -> str:
     """Markdown: times and ratios for each number of threads, then errors."""
     if not rows:
         return "Nothing was timed.\n"
@@ -35,7 +37,7 @@ def report(rows: list[Row], title: str, words: str, command: str = "") -> str:
         + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
         "## Largest error against the float64 original, over the largest output", "",
         zoo.facts(rows, names, "error64", tables.error),
-        *_faster(rows, FLOAT), *_faster(rows, BFLOAT), *zoo.failures(rows)])
+        *_faster(rows, FLOAT), *_faster(rows, BFLOAT), *zoo.failures(rows, models)])
 
 
 def _faster(rows: list[Row], than: str) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
-from benchmarks import stats, tables, trainers, work, zoo
+from benchmarks import tables, trainers, work, zoo
 from benchmarks.models.tasks import TASKS
 from benchmarks.trainers import PEERS
 from benchmarks.work import Row
@@ -16,13 +17,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     rows = zoo.timed(options, "training", PEERS, "trainers", trainers.ensure)
-    text = report(rows, options.command_line)
+    text = report(rows, options.command_line, options.models)
     work.results("training.md").write_text(text)
     print(f"\n{text}\n{work.results('training.md')} written")
-    return sum("error" in row["contestants"].get(stats.OURS, {}) for row in rows)
+    return zoo.failed(rows, options.models)
 
 
-def report(rows: list[Row], command: str) -> str:
+def report(rows: list[Row], command: str, models: Iterable[str] = ()) -> str:
     """Markdown: times and ratios, what a call costs, losses against float64, memory."""
     if not rows:
         return "Nothing was timed.\n"
@@ -42,7 +43,8 @@ def report(rows: list[Row], command: str) -> str:
         "## Losses of the first 8 steps (3 of resnet18) against float64, largest relative error",
         "", zoo.facts(timed, names, "loss_error", tables.error),
         "## Peak resident memory of the process, MB", "",
-        zoo.facts(timed, names, "peak_mb", lambda x: tables.number(x, 4)), *zoo.failures(rows)])
+        zoo.facts(timed, names, "peak_mb", lambda x: tables.number(x, 4)),
+        *zoo.failures(rows, models)])
 
 
 def _overhead(rows: list[Row], names: list[str]) -> list[str]:

@@ -40,12 +40,18 @@ def main(options: argparse.Namespace) -> int:
         return build_only(options)
     name = options.name
     rows = timed(options, name, PEERS, "peers", prepare.ensure)
-    text = report(rows, options.command_line)
+    text = report(rows, options.command_line, options.models)
     work.results(f"{name}.md").write_text(text)
     work.results(f"{name}.svg").write_text(figure(text))
     print("\n" + text)
     print(f"{work.results(name + '.md')} and {name}.svg written")
-    return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
+    return failed(rows, options.models)
+
+
+def failed(rows: list[Row], models: Iterable[str]) -> int:
+    """How many contests of ours failed, and how many models could not be prepared."""
+    return len(untimed(rows, models)) + sum(
+        "error" in row["contestants"].get(OURS, {}) for row in rows)
 
 
 def build_only(options: argparse.Namespace) -> int:
@@ -108,7 +114,7 @@ def line(row: Row) -> str:
     return f"{row['model']} at {row['threads']}: {', '.join(parts)}{tail}"
 
 
-def report(rows: list[Row], command: str = "") -> str:
+def report(rows: list[Row], command: str = "", models: Iterable[str] = ()) -> str:
     """Markdown: times and ratios for each number of threads, then errors and memory."""
     if not rows:
         return "Nothing was timed.\n"
@@ -125,7 +131,8 @@ def report(rows: list[Row], command: str = "") -> str:
             "## Peak resident memory of the process, MB", "",
             facts(rows, names, "peak_mb", lambda x: tables.number(x, 4)),
             "## Of that private after two runs, MB: what is not mapped from a file", "",
-            facts(rows, names, "private_mb", lambda x: tables.number(x, 4)), *failures(rows)]
+            facts(rows, names, "private_mb", lambda x: tables.number(x, 4)),
+            *failures(rows, models)]
     return "\n".join(out)
 
 
@@ -139,10 +146,19 @@ def standing(rows: list[Row], names: list[str]) -> list[str]:
     return out
 
 
-def failures(rows: list[Row]) -> list[str]:
-    failed = [f"* {row['model']} at {row['threads']}: {name}: {c['error']}" for row in rows
-              for name, c in row["contestants"].items() if "error" in c]
-    return ["## Failures", "", *failed, ""] if failed else []
+def failures(rows: list[Row], models: Iterable[str] = ()) -> list[str]:
+    """What failed: contestants, and those of the models that could not be prepared."""
+    told = [f"* {model}: not timed, because it could not be prepared"
+            for model in untimed(rows, models)]
+    told += [f"* {row['model']} at {row['threads']}: {name}: {c['error']}" for row in rows
+             for name, c in row["contestants"].items() if "error" in c]
+    return ["## Failures", "", *told, ""] if told else []
+
+
+def untimed(rows: list[Row], models: Iterable[str]) -> list[str]:
+    """The models without a row."""
+    timed = {row["model"] for row in rows}
+    return [model for model in models if model not in timed]
 
 
 def _times(rows: list[Row], names: list[str]) -> str:

@@ -143,7 +143,9 @@ def test_failures_of_a_contestant_are_told() -> None:
     rows = {"graphtool": {"median": 1.0, "spread": 0.0}, "jax": {"error": "no"}}
     row: Row = {"model": "m", "threads": 1, "rounds": 1, "seconds": 1, **work.stamp(),
                 "contestants": rows}
-    assert "* m at 1: jax: no" in zoo.report([row])
+    text = zoo.report([row], models=["m", "lost"])
+    assert "* m at 1: jax: no" in text and "* lost: not timed" in text
+    assert zoo.failed([row], ["m"]) == 0 and zoo.failed([row], ["m", "lost"]) == 1
     assert "jax FAILED (no)" in zoo.line(row)
 
 
