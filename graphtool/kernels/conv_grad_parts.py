@@ -23,7 +23,6 @@ from graphtool.kernels.kit import (
     Area, Contract, Conv, Dim, Form, Instance, Lowered, Macro, Node, Numbers, Plan, Pointer,
     Product, Record, Rows, Rules, Symbol, Target, TensorType, Use, Value, View, elements, fetched,
     need, product, product_cost, register, sizes, start, symbol_of, target_op, widths)
-from graphtool.loops.pull import transposed
 
 MACROS = (
     Macro("PARTS", "literal", "parts of a number"), *OUTPUT, *STRIDES,
@@ -48,28 +47,27 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
 
 def lower(use: Use) -> Lowered:
     """The use of the template."""
-    a, x, attrs = use.view(0), use.view(1), use.node.attrs
+    g, x, attrs = use.view(0), use.view(1), use.node.attrs
+    depth = g.shape[0]
     m, columns = use.out.type.shape
     assert isinstance(columns, int)
     high, wide = space(TensorType(x.dtype, x.shape), attrs["window"], attrs["strides"],
                        attrs["dilation"])
-    macros, room = gemm_parts.blocks_of(use, a.shape[1])
-    cut, work = divided(use, room, m, columns, a.shape[1])
-    macros |= {"BATCH": x.shape[0], "OH": high, "OW": wide, "O": m, "LDK": a.strides[1],
+    macros, room = gemm_parts.blocks_of(use, depth)
+    cut, work = divided(use, room, m, columns, depth)
+    macros |= {"BATCH": x.shape[0], "OH": high, "OW": wide, "O": m, "LDK": g.strides[0],
                "XN": x.strides[0], "XH": x.strides[1], "XW": x.strides[2],
                **window_in_runs(x, 1, attrs), **cut}
     del macros["FLOATS"]  # the template knows
     row, first = Symbol("m", 0, None, m), Symbol("n", 0, None)
     hook = use.epilogue((Symbol("b", 0, None, 1), row, first), (symbol_of(row), symbol_of(first)))
-    pointers = {"A": start(a), "X": start(x), "WORK": work}
+    pointers = {"A": start(g), "X": start(x), "WORK": work}
     return Lowered(use.template("conv_grad_parts", macros, pointers, hook),
-                   2 * m * columns * a.shape[1])
+                   2 * m * columns * depth)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
-    """Whether it can read an operand here: adjacent output channels, or channels of the image."""
-    if x is node.inputs[0]:
-        return transposed(view)
+    """Whether it can read an operand here: adjacent channels, whatever is between pixels."""
     return view.shape[-1] == 1 or view.strides[-1] == 1
 
 
@@ -78,16 +76,16 @@ def reads(node: Node, x: Value, view: View) -> bool:
 CONV_GRAD_PARTS = Form("conv_grad_parts", PARAMETERS, rate="tile_bf16")
 
 
-def _infer(a: TensorType, x: TensorType, *, window: tuple[int, int], strides: tuple[int, int],
+def _infer(g: TensorType, x: TensorType, *, window: tuple[int, int], strides: tuple[int, int],
            dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
-    need(a.rank == 2 and x.rank == 4 and a.dtype is x.dtype is dtypes.float32,
-         f"{a} and {x} are not a gradient and an image")
-    need(x.shape[0] * product(space(x, window, strides, dilation)) == a.shape[1],
-         f"{a} does not have the pixels of {x} under windows of {window}")
-    return TensorType(dtypes.float32, (a.shape[0], prod(window) * x.shape[3]))
+    need(g.rank == 2 and x.rank == 4 and g.dtype is x.dtype is dtypes.float32,
+         f"{g} and {x} are not a gradient and an image")
+    need(x.shape[0] * product(space(x, window, strides, dilation)) == g.shape[0],
+         f"{g} does not have the pixels of {x} under windows of {window}")
+    return TensorType(dtypes.float32, (g.shape[1], prod(window) * x.shape[3]))
 
 
-def _decompose(a: Any, x: Any, *, window: Any, strides: Any, dilation: Any,
+def _decompose(g: Any, x: Any, *, window: Any, strides: Any, dilation: Any,
                plan: Plan | None = None) -> Any:
     high, wide = space(TensorType(x.dtype, x.shape), window, strides, dilation)
     n, c = x.shape[0], x.shape[3]
@@ -97,16 +95,17 @@ def _decompose(a: Any, x: Any, *, window: Any, strides: Any, dilation: Any,
         shape=(n * high * wide, c))
         for i in range(0, window[0] * dilation[0], dilation[0])
         for j in range(0, window[1] * dilation[1], dilation[1])]
-    return o.matmul(a, o.concat(*taps, axis=1) if len(taps) > 1 else taps[0])
+    seen = o.concat(*taps, axis=1) if len(taps) > 1 else taps[0]
+    return o.matmul(o.transpose(g, perm=(1, 0)), seen)
 
 
-def _flops(y: TensorType, a: TensorType, _x: TensorType, **_: Any) -> Dim:
-    return 2 * elements(y) * a.shape[1]
+def _flops(y: TensorType, g: TensorType, _x: TensorType, **_: Any) -> Dim:
+    return 2 * elements(y) * g.shape[0]
 
 
 OP = target_op("conv_grad_parts", _infer, _decompose, CONV_GRAD_PARTS, _flops,
                "the gradient of a convolution's weights in float32 by a matrix unit of bfloat16: "
-               "y[o, (i, j, c)] = Σ a[o, (n, p, q)]·x[n, p·stride + i·dilation, q·stride + "
+               "y[o, (i, j, c)] = Σ g[(n, p, q), o]·x[n, p·stride + i·dilation, q·stride + "
                "j·dilation, c]; x includes its padding, and all numbers are split into parts")
 
 

@@ -515,7 +515,7 @@ conv_direct: _conv_direct
 class _conv_grad_parts(Op):
     def __call__(
         self,
-        a: Tensor,
+        g: Tensor,
         x: Tensor,
         /,
         *,
@@ -525,7 +525,7 @@ class _conv_grad_parts(Op):
         plan: Plan | None = ...,
     ) -> Any:
         """the gradient of a convolution's weights in float32 by a matrix unit of bfloat16: y[o, (i,
-        j, c)] = Σ a[o, (n, p, q)]·x[n, p·stride + i·dilation, q·stride + j·dilation, c]; x includes
+        j, c)] = Σ g[(n, p, q), o]·x[n, p·stride + i·dilation, q·stride + j·dilation, c]; x includes
         its padding, and all numbers are split into parts"""
 
 conv_grad_parts: _conv_grad_parts
@@ -583,9 +583,9 @@ class _conv_wide(Op):
         padding: tuple[tuple[int, int], tuple[int, int]] | None = ...,
         plan: Plan | None = ...,
     ) -> Any:
-        """2-d convolution of 16-bit floats, or of u8 and i8, channels last, with the filters
-        [KH·KW·C, O] as `pack_units` lays them out; x includes its padding, but for `padding`; the
-        sums are float32, or int32, which wrap around"""
+        """2-d convolution of floats, or of u8 and i8, channels last, with the filters [KH·KW·C, O]
+        as `pack_units` lays them out; x includes its padding, but for `padding`; the sums are
+        float32, or int32, which wrap around"""
 
 conv_wide: _conv_wide
 
@@ -953,8 +953,8 @@ gemm_parts_moving: _gemm_parts_moving
 
 class _gemm_wide(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b of 16-bit floats, or of u8 and i8, with b as `pack_units` lays it out; the sums are
-        float32, or int32, which wrap around"""
+        """a·b of floats, or of u8 and i8, with b as `pack_units` lays it out; the sums are float32,
+        or int32, which wrap around"""
 
 gemm_wide: _gemm_wide
 

@@ -253,7 +253,7 @@ def conv_parts(x: Any) -> Any:
 
 
 def conv_grad_parts(g: Any, x: Any) -> Any:
-    rows = o.transpose(o.reshape(g, shape=(60, 35)), perm=(1, 0))
+    rows = o.reshape(g, shape=(60, 35))
     return finished(o.conv_grad_parts(rows, x, window=(2, 3), strides=(2, 1), dilation=(1, 2),
                                       plan=Plan("conv_grad_parts", (("deep", 32),))))
 

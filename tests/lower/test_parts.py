@@ -132,7 +132,7 @@ GRADIENTS = [((2, 8, 9, 70), (20, 70, 2, 3), (2, 1), (1, 2)),
 @pytest.mark.parametrize(("image", "filters", "strides", "dilation"), GRADIENTS, ids=str)
 def test_gradients_of_weights(image: Any, filters: Any, strides: Any, dilation: Any,
                               special: bool, target: str, tmp_path: Path) -> None:
-    """`special`: numbers that do not split, on both sides."""
+    """`special`: numbers that do not split, on both sides; and pixels are adjacent in memory."""
     rng = np.random.default_rng(sum(image))
     high, wide = space(TensorType(dtypes.float32, image), filters[2:], strides, dilation)
     x, g = spread(rng, image, 0), spread(rng, (image[0], high, wide, filters[0]), 0)
@@ -141,7 +141,8 @@ def test_gradients_of_weights(image: Any, filters: Any, strides: Any, dilation: 
         g[0, 0, 1, 2], g[0, -1, -1, -1] = np.nan, -np.inf
 
     def function(g: Any, x: Any, op: Any, **more: Any) -> Any:
-        rows = o.transpose(o.reshape(g, shape=(image[0] * high * wide, filters[0])), perm=(1, 0))
+        rows = o.reshape(g, shape=(image[0] * high * wide, filters[0])) if not special else (
+            o.transpose(o.reshape(g, shape=(filters[0], image[0] * high * wide)), perm=(1, 0)))
         return op(rows, x, window=filters[2:], strides=strides, dilation=dilation, **more) + 1.0
     kinds, names = [TensorType(dtypes.float32, v.shape) for v in (g, x)], ["g", "x"]
     plan = CONV_GRAD_PARTS.plan(parts=3, deep=64, split=1 + special, near=40)

@@ -157,7 +157,7 @@ class _Taps:
             (self.rows, self.columns), self.step, self.window, self.apart, strict=True)]
         read = o.slice(self.image, start=(0,) * 4, limit=(n, *limit, c), strides=(1,) * 4)
         g = o.reshape(self.g, shape=(n * self.rows * self.columns, self.o))
-        y = o.conv_grad_parts(o.transpose(g, perm=(1, 0)), read, window=self.window,
+        y = o.conv_grad_parts(g, read, window=self.window,
                               strides=self.step, dilation=self.apart, plan=plan)
         return o.transpose(o.reshape(y, shape=(self.o, *self.window, c)), perm=(3, 1, 2, 0))
 
