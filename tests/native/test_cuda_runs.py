@@ -52,6 +52,23 @@ def test_a_second_run_is_one_launch(device: ctypes.CDLL, tmp_path: Path) -> None
         assert value(device, "cuda_captures").value - before == captures
 
 
+@pytest.mark.usefixtures("device")
+def test_two_models_of_one_process(tmp_path: Path) -> None:
+    """Libraries of one name share the driver and its context, and neither weights nor launches; one
+    goes on after the other has left."""
+    names = ("dense", "network")
+    modules = {name: module(name) for name in names}
+    models = {name: runtime.load(graphtool.build(m, tmp_path / name, target="sm_90"))
+              for name, m in modules.items()}
+    for name in (*names, *names, "network"):
+        xs = inputs_of(name, 5)
+        assert not faults(models[name](**xs), interp.run(modules[name], xs))
+    del models["dense"]
+    gc.collect()
+    xs = inputs_of("network", 7)
+    assert not faults(models["network"](**xs), interp.run(modules["network"], xs))
+
+
 @pytest.mark.parametrize("target", ["sm_90", "sm_80"])
 def test_launches_start_early_where_the_code_waits(device: ctypes.CDLL, target: str,
                                                    tmp_path: Path) -> None:
