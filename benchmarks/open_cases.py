@@ -37,9 +37,9 @@ def facts(case: Case, loaded: Loaded, result: Any) -> Row:
 
 def _parts(model: str) -> tuple[Any, tuple[int, ...]]:
     """The model's row, and the size of the contest."""
-    from benchmarks.models.open_sizes import MODELS
+    from benchmarks.models.open_zoo import ALL
     name, _, size = model.partition("@")
-    return MODELS[name], tuple(map(int, size.split("x"))) if size else ()
+    return ALL[name], tuple(map(int, size.split("x"))) if size else ()
 
 
 # ---- what is prepared ---------------------------------------------------------------------------

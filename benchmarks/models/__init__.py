@@ -137,7 +137,13 @@ BATCHES = {  # of training tasks
     "transformer_enc_b16": (4, 16), "gpt2_tiny_b4": (2, 4), "lstm_b32": (8, 32), "lm_14m": (2, 8),
     "lstm_lm_b16": (4, 16), "unet_b8": (2, 8), "gan_b32": (8, 32), "vae_b64": (16, 64),
     "dlrm_b256": (64, 256), "speech_b4": (1, 4)}
+_PLANES = ((1, 128, 128), (1, 224, 224), (2, 160, 192), (4, 96, 128))
+OPEN_ZOO = {  # models of the zoo, and of other kinds: open_zoo.py
+    "autoencoder": _PLANES, "lenet": ((1,), (4,), (16,), (64,)),
+    **dict.fromkeys(("tcn", "vocoder"), ((1, 64), (2, 100), (4, 128), (1, 400))),
+    "graph_attention": ((50, 200), (200, 1000), (1000, 8000), (2000, 12000))}
 OPEN: dict[str, tuple[tuple[int, ...], ...]] = {
+    **{f"zoo.{name}": sizes for name, sizes in OPEN_ZOO.items()},
     **dict.fromkeys(("encoder", "encoder_fast", "attention", "language", "listener", "conformer",
                      "lstm", "gru"), _TEXTS),
     "patches": ((1,), (2,), (4,), (8,)), "cnn": ((1,), (4,), (16,), (64,)),

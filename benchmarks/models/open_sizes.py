@@ -74,7 +74,7 @@ class Open:
     def example(self, small: bool = False) -> tuple[Tensor, ...]:
         """Inputs of the model of some size, none of it 0 or 1: torch fixes those."""
         names = {getattr(d, "root", d).__name__ for dims in self.dims for d in dims.values()}
-        return self.given((2, 32, 32)[:len(names)], small)[:len(self.dims)]
+        return self.given((2, 64, 96)[:len(names)], small)[:len(self.dims)]
 
     def module(self, small: bool = False) -> Module:
         """The graph with its open sizes; through ONNX where torch would unroll open time."""
