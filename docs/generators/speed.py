@@ -16,6 +16,7 @@ ROWS = (  # what is timed, beside which peers, the file in benchmarks/results/
     ("float32, twelve more", "onnxruntime, OpenVINO", "xeon/fresh.md"),
     ("float32, ten more, by parts where that is faster", "onnxruntime, OpenVINO",
      "xeon/fresh2.md"),
+    ("float32, eight more", "onnxruntime, OpenVINO", "xeon/fresh3.md"),
     ("int8", "onnxruntime, OpenVINO", "int8.md"),
     ("int8, with matrix units", "onnxruntime, OpenVINO", "xeon/int8.md"),
     ("bfloat16, with matrix units", "OpenVINO in bfloat16", "xeon/narrow.md"),
