@@ -2,8 +2,9 @@
 
 An import runs with what is known so far. Where an operation needs equal sizes that are written
 differently, `Assuming` gives them one name and notes the equation. From all equations `Facts`
-derives steps (`H % 32 == 0`) and names of one size (`M == N`); then the import runs again with
-these, so that every size has one form. What no symbol can express stays an equation.
+derives steps (`H % 32 == 0`), bounds (`H//6 == 1`) and names of one size (`M == N`); then the
+import runs again with these, so that every size has one form. What no symbol can express stays an
+equation.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from graphtool.symbolic import (
     text,
     with_steps,
 )
+from graphtool.symbolic.bounding import with_bounds
 from graphtool.symbolic.equations import simplified
 from graphtool.symbolic.parse import parse
 
@@ -92,6 +94,9 @@ class Facts:
         solutions = solved(equations, list(free))
         equal = [(name, text(d)) for name, d in solutions.items()]
         bounds = dict(self.bounds)
+        for name, row in with_bounds(equations, free).items():
+            if name not in solutions and name not in steps:
+                bounds[name] = row
         for name, d in solutions.items():
             if (same := bare(d)) is not None:
                 bounds[same.name] = _both(free[name], bounds.get(same.name, (None, None)))

@@ -7,6 +7,7 @@ The last of N elements is one, but min(N, 1) if N may be 0.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -31,8 +32,7 @@ from graphtool.symbolic import (
     symbols,
     text,
 )
-
-MOST = 1 << 16  # of a least size; a model that needs more is not understood
+from graphtool.symbolic.bounding import MOST
 
 
 def least_sizes(sizes: Iterable[Dim], free: Mapping[str, Symbol]) -> dict[str, int]:
@@ -121,7 +121,4 @@ def _least(d: Dim, s: Symbol) -> int | None:
     low, high = s.lo or 0, MOST if s.hi is None else min(s.hi, MOST)
     if high <= low or not fits(high):
         return None
-    while low < high:  # a tighter bound never fits less
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle + 1, high)
-    return low
+    return low + bisect_left(range(low, high), True, key=fits)  # a tighter bound never fits less

@@ -237,7 +237,7 @@ def exact_quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """(quotient, rest) of a = b·quotient + rest; every term that divides exactly is in quotient."""
+    """(quotient, rest) of a = b·quotient + rest; in quotient is all that is known to be there."""
     if a == b:
         return 1, 0
     quotient: dict[Monomial, int] = {}
@@ -251,7 +251,11 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
             rest[()] = coeff % b
         else:
             rest[mono] = coeff
-    return from_terms(quotient), from_terms(rest)
+    left = from_terms(rest)
+    lo, hi = bounds(left)
+    if isinstance(b, int) and lo is not None and hi is not None and 0 != lo // b == hi // b:
+        return from_terms(quotient) + lo // b, left - lo // b * b
+    return from_terms(quotient), left
 
 
 def below(rest: Dim, b: Dim) -> bool:

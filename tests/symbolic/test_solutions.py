@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphtool.symbolic import Equation, Symbol, dim_of, floordiv, mod
+from graphtool.symbolic import Dim, Equation, Symbol, dim_of, floordiv, minimum, mod
+from graphtool.symbolic.bounding import with_bounds
 from graphtool.symbolic.checks import sample_sizes, solutions
 from graphtool.symbolic.equations import equal_or_one
 
@@ -45,3 +46,34 @@ def test_bounds_and_what_is_given_count() -> None:
     assert {env["M"], env["N"]} == {37, 41}
     tight = SYMBOLS | {"K": Symbol("K", 1, 2), "B": Symbol("B", 1, 30)}
     assert not list(solutions(tight, rows, dict.fromkeys(SYMBOLS, 2)))
+
+
+TWICE = floordiv(floordiv(floordiv(H + 1, 2) + 1, 2) + 1, 2)
+BOUNDED: dict[str, tuple[Dim, Dim, tuple[int, int | None] | None]] = {
+    "a quotient": (1, floordiv(TWICE + 1, 6), (33, 80)),
+    "a quotient of more": (floordiv(H, 7), 2, (14, 20)),
+    "no more than": (minimum(8, H), H, (1, 8)),
+    "no less than": (minimum(8, H), 8, (8, None)),
+    "nothing of it alone": (H * 2, W * 3, None),
+    "never": (floordiv(H, 7) + 3, 2, None),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_follow_from_equations(name: str) -> None:
+    left, right, want = BOUNDED[name]
+    row = Equation(left, right)
+    found = with_bounds([row], SYMBOLS)
+    assert found == ({} if want is None else {"H": want})
+    if want is None:
+        return
+    low, high = want
+    outside = [*range(1, low), *(() if high is None else range(high + 1, high + 200))]
+    assert all(row.breach({"H": n}) for n in outside)
+    inside = dim_of(Symbol("H", low, high))
+    assert row.under({"H": inside}).holds
+
+
+def test_a_stepped_size_is_bounded_too() -> None:
+    even = Symbol("H", 2, 100, None, 4, 2)
+    assert with_bounds([Equation(floordiv(dim_of(even), 10), 1)], {"H": even}) == {"H": (10, 18)}
