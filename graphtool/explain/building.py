@@ -5,9 +5,6 @@ TABLE: dict[str, tuple[str, str]] = {
                "All of them are listed with their places. Composites are decomposed by the default "
                "passes: run `graphtool opt` first. Strings and pictures are evaluated only: leave "
                "the outputs that need them out of the model, or run it with `graphtool eval`."),
-    "GT2002": ("a length without an upper bound",
-               "The memory plan needs the greatest size. Where the model is read, by import, build "
-               "or emit, bound the dim: --dynamic seq=1..4096. A graph has to be imported again."),
     "GT2003": ("a recurrence that is not compiled",
                "Compiled recurrent layers take the element types that the error names; cast, or "
                "decompose the layer."),

@@ -14,13 +14,12 @@ from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.kit import (
     HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Dim, Form, Instance,
     Lowered, Macro, MacroValue, Macros, Node, Numbers, Parameter, Plan, Pointer, Record, Rows,
-    Rules, Symbol, Target, TensorType, UnsupportedError, Use, Value, View, block_cycles, bounds,
+    Rules, Symbol, Target, TensorType, Use, Value, View, block_cycles, bounds,
     ceil, ceildiv, fetched, flags, half_macros, literals, longest, mark, need, never, number,
     overlapped, product, register, round_up, rows_of_tile, sizes, symbol_of, target_op, tile_rows,
     unflatten_index, vectors_of, widths)
 from graphtool.kernels.tiles import batch_offset
 from graphtool.loops.ir import Hook
-from graphtool.symbolic import symbols
 
 SIZES = sizes(HEADS="independent attentions", S="queries", T="keys",
               D="length of queries and keys", DV="length of values",
@@ -114,7 +113,7 @@ def lower(use: Use) -> Lowered:
     nr, rows = nv * use.target.lanes, rows_of_tile(use.target, nv, s)
     rows = min(rows, use.plan.get("rows", rows))
     together = _heads_per_tile(lead, s, q.shape[-3] // k.shape[-3], use.target.threads)
-    most = most_keys(use, k.shape[-2])
+    most = most_keys(k.shape[-2])
     wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
     share = most * together if together > 1 else k.shape[-1] * wide_t + most * wide_v + rows * (
         wide_t + 16 + wide_v)
@@ -186,17 +185,10 @@ def _heads_per_tile(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
         n == 1 or heads // n * few % threads == 0))
 
 
-def most_keys(use: Use, t: Dim) -> int:
-    """The greatest number of keys. Raises UnsupportedError GT2002 where nothing bounds it."""
+def most_keys(t: Dim) -> Dim:
+    """The greatest number of keys; t itself where nothing bounds it."""
     most = bounds(t)[1]
-    if most is None:
-        options = " ".join(f"--dynamic {s.name}={s.lo or 0}..4096"
-                           for s in symbols(t) if s.hi is None)
-        raise UnsupportedError("GT2002", f"{use.out.hint}: attention over a dimension without an "
-                                         f"upper bound",
-                               hint="give it a bound where the model is read, by import, build or "
-                                    f"emit: {options}")
-    return most
+    return t if most is None else most
 
 
 def mask_of(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:

@@ -61,7 +61,7 @@ def areas(t: Numbers, share: Dim, kind: DType) -> Iterator[Area | Rows]:
 def lower(use: Use) -> Lowered:
     """The workspace has room for as many keys as there can be."""
     t, d = use.view(1).shape[-2:]
-    share = room(most_keys(use, t), d, use.out.type.shape[-1], use.target.nr)
+    share = room(most_keys(t), d, use.out.type.shape[-1], use.target.nr)
     return attend.lowered(use, "attend_amx", share, {})
 
 

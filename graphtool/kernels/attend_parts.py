@@ -53,7 +53,7 @@ def lower(use: Use) -> Lowered:
     """The workspace has room for as many keys as there can be."""
     t, d = use.view(1).shape[-2:]
     parts = use.plan["parts"]
-    share = room(most_keys(use, t), d, use.out.type.shape[-1], parts)
+    share = room(most_keys(t), d, use.out.type.shape[-1], parts)
     return attend.lowered(use, "attend_parts", share, {"PARTS": parts})
 
 

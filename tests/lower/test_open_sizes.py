@@ -256,3 +256,20 @@ def _of_weights(x: Any, g: Any, k: int, s: int, p: int) -> Any:
         x.shape[2:], g.shape[2:], strict=True)]
     return o.conv(o.transpose(x, perm=(1, 2, 3, 0)), o.transpose(g, perm=(1, 0, 2, 3)),
                   padding=tuple(ends), lhs_dilation=(s, s), channels_last=True, absent=True)
+
+
+@pytest.mark.parametrize("march", ["x86-64-v3", "native"])
+def test_attention_needs_no_bound_of_its_length(march: str, tmp_path: Path) -> None:
+    """Threads have room for the keys of each run, few or many."""
+    rng = np.random.default_rng(3)
+    symbols = {"B": Symbol("B", 0, None), "T": Symbol("T", 0, None)}
+    b, t = map(dim_of, symbols.values())
+    graph = trace(lambda q, k: o.attention(q, k, k, scale=0.2),
+                  [TensorType(dtypes.float32, (b, 3, t, 32))] * 2, ["q", "k"])
+    module = Module(graph, ("y",), symbols=symbols)
+    model = compiled(optimised(module, named(march, 2)), tmp_path / "b", target=march)
+    for size in ((0, 5), (2, 0), (1, 1), (2, 17), (1, 700), (3, 33), (1, 1)):
+        q, k = (rng.standard_normal((size[0], 3, size[1], 32), np.float32) for _ in range(2))
+        x = {"q": q, "k": k}
+        np.testing.assert_allclose(model.run(x)["y"], interp.run(module, x)["y"], 1e-4, 2e-5,
+                                   err_msg=str(size))

@@ -12,9 +12,11 @@ from onnx import helper
 from graphtool.compile.as_is import build
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.native import runtime
+from graphtool.target import named
 from tests.importers.onnx.build import agree, checked, evaluate, model, node, oracle, random, value
 from tests.lower.compiling import optimised
 
+TARGET = named("x86-64-v3", 1)
 MS = {"domain": "com.microsoft"}
 SMALL, SKIP = random(1, 2, 8) * np.float32(1e-4), random(1, 2, 8, seed=1) * np.float32(1e-4)
 SCALE = {"g": random(8, seed=2), "b": random(8, seed=3)}
@@ -176,3 +178,13 @@ def test_a_form_of_the_first_opset(name: str) -> None:
 def test_a_cast_to_a_type_that_is_none() -> None:
     with pytest.raises(InputError, match="no element type 'FLOOT'"):
         checked(model([node("y = Cast(x)", to="FLOOT")], ["x f32 3 4"], ["y f32 3 4"], opset=1))
+
+
+def test_attention_of_old_opsets_is_recognised() -> None:
+    """Before opset 13 a softmax is one of a matrix; that of the last axis is attention's."""
+    nodes = ["t = Transpose(k)", "s = MatMul(q, t)", "p = Softmax(s)", "y = MatMul(p, k)"]
+    nodes = [node(n, **how) for n, how in zip(nodes, (
+        {"perm": (0, 1, 3, 2)}, {}, {"axis": 3}, {}), strict=True)]
+    module = checked(model(nodes, ["q f32 1 2 16 8", "k f32 1 2 16 8"], ["y f32 1 2 16 8"],
+                           opset=11))
+    assert [n.op.name for n in optimised(module, TARGET).graph.nodes] == ["attend"]

@@ -119,9 +119,12 @@ add(["CumProd"], _cumulative("prod"))
 # ---- softmax -----------------------------------------------------------------------------------
 
 def _flattened(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The form before opset 13: x as a matrix, in which all axes from `axis` on are one."""
+    """The form before opset 13: x as a matrix, in which all axes from `axis` on are one. Of the
+    last axis alone it is the form of later opsets, in which attention is recognised."""
     def handler(x: Any, *, axis: int = 1) -> Any:
         at = axis_of(axis, x.ndim) if axis != x.ndim else axis
+        if at == x.ndim - 1:
+            return fn(x, axis=at)
         flat = x.reshape((product(x.shape[:at]), product(x.shape[at:])))
         return fn(flat, axis=1).reshape(tuple(x.shape))
     return handler
