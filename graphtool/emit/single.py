@@ -31,8 +31,9 @@ class Folding:
     present: set[str] = field(default_factory=set)
     repeated: set[str] = field(default_factory=set)
 
-    def lines(self, file: str, text: str) -> Iterator[str]:
-        """The lines of a text with each known header in place of its include."""
+    def lines(self, file: str, text: str, conditional: bool = False) -> Iterator[str]:
+        """The lines of a text with each known header in place of its include; `conditional`: where
+        the text stands, a condition may leave it out."""
         depth = -1 if _GUARD.match(text) else 0  # the guard's own condition does not count
         for line in text.splitlines():
             word = line.split(" ", 1)[0]
@@ -41,7 +42,7 @@ class Folding:
             if match is None or match[1] not in self.texts or match[1] == file:
                 yield line
             elif match[1] not in self.present:
-                yield from self.header(match[1], depth > 0)
+                yield from self.header(match[1], conditional or depth > 0)
 
     def header(self, name: str, conditional: bool) -> Iterator[str]:
         """The lines of a header; one that a condition may leave out comes again elsewhere."""
@@ -52,7 +53,7 @@ class Folding:
         elif name in self.repeated:
             text = re.sub(r"\n(?:[ \t]*\n)+", "\n", _COMMENT.sub(_blank, text)).strip("\n")
         self.repeated.add(name)
-        yield from self.lines(name, text)
+        yield from self.lines(name, text, conditional)
 
 
 def _blank(comment: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ from graphtool.compile.as_is import build
 from graphtool.compile.options import Build
 from graphtool.compile.source import Source
 from graphtool.compile.unit import unit_of
-from graphtool.emit.single import single
+from graphtool.emit.single import folded, single
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Module
 from graphtool.native import runtime
@@ -146,3 +146,14 @@ def test_what_cannot_be_one_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as found:
         single("m", {"m.h": "#ifndef M_H\n#define M_H\n#endif\n", "m.c": "", **settings})
     assert found.value.code == "GT2116"
+
+
+def test_what_a_condition_may_leave_out_comes_again() -> None:
+    """Also a header that is included by the header under the condition."""
+    def header(name: str, text: str) -> str:
+        return f"#ifndef {name}_H\n#define {name}_H\n{text}\n#endif\n"
+    texts = {"inner.h": header("INNER", "typedef int inner;"),
+             "outer.h": header("OUTER", '#include "inner.h"'),
+             "a.c": '#ifdef MORE\n#include "outer.h"\n#endif\n#include "inner.h"\ninner x;\n'
+                    '#include "inner.h"\n'}
+    assert folded("a.c", texts).count("typedef int inner;") == 2
