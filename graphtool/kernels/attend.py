@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels.attention import (
+    MEMORY, OPERANDS, SCORES, SIZES, assumes, check_sizes, flops, lowered, most_keys, operands,
+    reads, seen_keys)
 from graphtool.kernels.choice import device
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.kit import (
-    HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Dim, Form, Instance,
-    Lowered, Macro, MacroValue, Macros, Node, Numbers, Parameter, Plan, Pointer, Record, Rows,
-    Rules, Symbol, Target, TensorType, Use, Value, View, block_cycles, bounds,
-    ceil, ceildiv, fetched, flags, half_macros, literals, longest, mark, need, never, number,
-    overlapped, product, register, round_up, rows_of_tile, sizes, symbol_of, target_op, tile_rows,
-    unflatten_index, vectors_of, widths)
-from graphtool.kernels.tiles import batch_offset
-from graphtool.loops.ir import Hook
+    HALF, NV, TILE, Alternative, Area, Chosen, Contract, Dim, Form, Instance,
+    Lowered, Macro, Numbers, Parameter, Plan, Pointer, Record, Rows,
+    Rules, Target, TensorType, Use, block_cycles, bounds,
+    ceil, ceildiv, fetched, half_macros, literals, longest, mark, need, never, number,
+    overlapped, product, register, round_up, rows_of_tile, target_op, tile_rows,
+    vectors_of, widths)
 
-SIZES = sizes(HEADS="independent attentions", S="queries", T="keys",
-              D="length of queries and keys", DV="length of values",
-              LDQ="elements between the starts of adjacent queries", LDK="of adjacent keys",
-              LDV="of adjacent values")
-SCORES = (
-    Macro("SCALE", "number", "the factor by which scores are multiplied"),
-    Macro("SOFTCAP", "number", "c: a score becomes c·tanh(score / c); 0: scores are not changed"),
-    *flags(CAUSAL="query s sees only keys 0…s", MASKED="a mask is added to the scores"),
-    Macro("MASK_STEP", "literal", "elements between adjacent numbers of the mask, 0 or 1", None))
 MACROS = (
     *literals(KEYS="keys that are processed together if there are twice as many; 0: all"), *TILE,
     *SIZES, HALF, mark("BYTES", "keys and values are int8, each with a factor"),
@@ -38,11 +29,6 @@ MACROS = (
     Macro("TOGETHER", "literal", "adjacent heads with the same keys and values, which a few "
                                  "queries read once for all of them", 1), *SCORES,
     *device.MACROS)
-OPERANDS = (Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
-            Pointer("V", "its values", ("b",)))
-MEMORY = (Pointer("WORK", "memory of thread t for packed keys and values, and for scores; none on "
-                          "a device", ("t",), False, True),
-          Pointer("MASK", "the mask that is added to the scores of query s", ("b", "s"), False))
 POINTERS = (*OPERANDS, Pointer("KEY_SCALES", "the factors of its keys", ("b",), False),
             Pointer("V_SCALES", "the factors of its values", ("b",), False), *MEMORY)
 
@@ -55,14 +41,6 @@ def meaning(t: Instance) -> None:
         y = o.attend(*operands(t, b), *factors, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                      softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
-
-
-def operands(t: Instance, b: int) -> list[Any]:
-    """Queries, keys, values and mask (or None) of head b, each with one head."""
-    s = t.get("S")
-    mask = np.stack([t.read("MASK", b, i) for i in range(s)])[None] if t.get("MASKED") and s else (
-        None)
-    return [*(t.read(name, b)[None] for name in ("Q", "KEY", "V")), mask]
 
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
@@ -122,59 +100,6 @@ def lower(use: Use) -> Lowered:
         **({"TOGETHER": together} if together > 1 else {})})
 
 
-def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
-    """The use of a template of attention with the macros of sizes, strides and scores beside its
-    own, and with `room` floats for each thread."""
-    a, (macros, pointers, hook, flops, at) = use.node.attrs, placed(use, room)
-    macros |= {**modes, "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]),
-               "CAUSAL": a["causal"]}
-    _masks_and_factors(use, macros, pointers, *at)
-    return Lowered(use.template(kernel, macros, pointers, hook), flops)
-
-
-Placed = tuple[dict[str, MacroValue], dict[str, tuple[str, Dim]], Hook, Dim,
-               tuple[tuple[Dim, ...], tuple[Dim, ...]]]
-
-
-def placed(use: Use, room: Dim) -> Placed:
-    """Of a use whose first operands are queries, keys and values: the macros of its sizes and
-    strides; the pointers to them, and to `room` floats for each thread; its hook; the operations of
-    both products; and where a query and the keys of its head are among the heads."""
-    q, k, v = (use.view(i) for i in range(3))
-    *lead, s, dv = use.out.type.shape
-    t, d = k.shape[-2:]
-    heads, group = product(lead), q.shape[-3] // k.shape[-3]
-    at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
-    which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
-    shared = (*which[:-1], which[-1] // group)
-    macros: dict[str, MacroValue] = {
-        "HEADS": heads, "S": s, "T": t, "D": d, "DV": dv,
-        "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2]}
-    pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
-                "KEY": (k.buffer, batch_offset(k, shared, 2)),
-                "V": (v.buffer, batch_offset(v, shared, 2))}
-    if room != 0:
-        pointers["WORK"] = use.scratch(round_up(room, 16)), 0
-    query = (*which, symbol_of(row))
-    hook = use.epilogue((at, row, first), (*query, symbol_of(first)))
-    return macros, pointers, hook, heads * s * t * (d + dv) * 2, (query, shared)
-
-
-def _masks_and_factors(use: Use, macros: dict[str, MacroValue],
-                       pointers: dict[str, tuple[str, Dim]], query: tuple[Dim, ...],
-                       head: tuple[Dim, ...]) -> None:
-    """Add what the operands behind the values need."""
-    mask, *factors = (*use.given(), None, None, None)[3:6]
-    macros["MASKED"] = mask is not None
-    if mask is not None:
-        pointers["MASK"] = mask_of(mask, query)
-        macros["MASK_STEP"] = 0 if mask.shape[-1] == 1 else 1
-    for name, x in zip(("KEY", "V"), factors, strict=True):
-        if x is not None:
-            macros |= {"BYTES": True, f"{name}_STEP": x.strides[-2]}
-            pointers[f"{name}_SCALES"] = x.buffer, batch_offset(x, head, 2)
-
-
 def _heads_per_tile(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
     """How many heads of a group a few queries take together: so many that threads have equal
     shares."""
@@ -185,37 +110,11 @@ def _heads_per_tile(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
         n == 1 or heads // n * few % threads == 0))
 
 
-def most_keys(t: Dim) -> Dim:
-    """The greatest number of keys; t itself where nothing bounds it."""
-    most = bounds(t)[1]
-    return t if most is None else most
-
-
-def mask_of(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
-    """The mask of one query, broadcast to the scores."""
-    rows = at[len(at) + 1 - len(mask.shape):]
-    return mask.buffer, mask.index((*(0 if n == 1 else i for i, n in zip(
-        rows, mask.shape[:-1], strict=True)), 0))
-
-
-def reads(node: Node, x: Value, view: View) -> bool:
-    """Whether it can read the operand here: rows of adjacent elements. It packs keys and values
-    itself."""
-    return view.shape[-1] == 1 or view.strides[-1] == 1
-
-
 # ---- the op ------------------------------------------------------------------------------------
 
 ATTEND = Form("attend", (
     Parameter("keys", "keys that are taken at a time, 0: all", 0), NV,
     Parameter("rows", "queries of a register tile", least=1), device.UNIT))
-
-
-def check_sizes(q: TensorType, k: TensorType, v: TensorType) -> None:
-    """Raise TypeMismatch for operands whose ranks or sizes do not fit each other."""
-    need(q.rank == k.rank == v.rank >= 3, f"{q}, {k} and {v} are not operands of attention")
-    need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2],
-         f"{q}, {k} and {v} do not fit each other")
 
 
 def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None,
@@ -240,14 +139,6 @@ def _decompose(q: Any, k: Any, v: Any, mask: Any = None, key_factors: Any = None
     if factors is not None:
         k, v = k * key_factors, v * factors
     return o.attention(q, k, v, mask, **attrs)
-
-
-def flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
-           **__: Any) -> Dim:
-    """Two products and a softmax of about ten operations for each element; a causal mask reduces
-    nothing."""
-    scores = product(q.shape[:-1]) * k.shape[-2]
-    return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
 
 
 OP = target_op("attend", _infer, _decompose, ATTEND, flops,
@@ -322,28 +213,9 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
         t, (_FLOAT + s.keys.bytes) * packed, max(packed * _FLOAT, t.l2)))
 
 
-def seen_keys(s: Attention, step: int) -> int:
-    """The mean number of keys that a query is multiplied by: what it sees, and half a `step` more,
-    because queries and keys are processed so many at a time."""
-    if not s.causal:
-        return s.t
-    rising = min(s.s, s.t)  # each of these queries sees one more key than the query before it
-    seen = ceil(rising * rising + 2 * (s.s - rising) * s.t, 2 * s.s)
-    return min(s.t, seen + step // 2)
-
-
 def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
     """The attention node of the queries, keys, values and the mask."""
     return chosen.emit(OP, *operands, **how)
-
-
-def assumes(s: Attention, plan: Plan) -> Assumption:
-    """Where keys are hidden: they are left out, or −∞ is added to their scores. By the definition
-    their scores count for nothing, and their values are multiplied with 0. A device multiplies
-    numbers in parts, and infinity has none.
-    """
-    parts = plan.get("unit", 0) == device.PARTS
-    return "finite" if s.causal or s.hidden or parts else "nothing"
 
 
 SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=assumes,

@@ -8,8 +8,8 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.kernels import attend
-from graphtool.kernels.attend import flops, most_keys, reads, seen_keys
+from graphtool.kernels import attention
+from graphtool.kernels.attention import flops, most_keys, reads, seen_keys
 from graphtool.kernels.choice.blocks import FINISH, SEGMENT
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.kit import (
@@ -19,8 +19,8 @@ from graphtool.kernels.kit import (
 from graphtool.ops.transformer import attention_scores, weighted_values
 from graphtool.symbolic import minimum
 
-MACROS = (*attend.SIZES, *attend.SCORES)
-POINTERS = (*attend.OPERANDS, *attend.MEMORY)
+MACROS = (*attention.SIZES, *attention.SCORES)
+POINTERS = (*attention.OPERANDS, *attention.MEMORY)
 TALL = 32  # sizes are rounded up to two segments of a tile, or to a step of its depth
 MOST = 1024  # keys whose scores are kept at a time
 
@@ -34,7 +34,7 @@ def room(t: Dim, d: Dim, v: Dim, nr: int) -> Dim:
 def meaning(t: Instance) -> None:
     """Attention of each head, of operands and weights in bfloat16."""
     for b in range(t.get("HEADS")):
-        y = OP(*attend.operands(t, b), causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+        y = OP(*attention.operands(t, b), causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
 
@@ -62,7 +62,7 @@ def lower(use: Use) -> Lowered:
     """The workspace has room for as many keys as there can be."""
     t, d = use.view(1).shape[-2:]
     share = room(most_keys(t), d, use.out.type.shape[-1], use.target.nr)
-    return attend.lowered(use, "attend_amx", share, {})
+    return attention.lowered(use, "attend_amx", share, {})
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None 
     need(all(x.dtype is dtypes.bfloat16 for x in (q, k, v)),
          f"the operands must be bf16, got {q}, {k} and {v}")
     need(mask is None or mask.dtype is dtypes.float32, f"the mask must be f32, got {mask}")
-    attend.check_sizes(q, k, v)
+    attention.check_sizes(q, k, v)
     return TensorType(dtypes.float32, (*q.shape[:-1], v.shape[-1]))
 
 
@@ -139,7 +139,7 @@ def make(chosen: Chosen, q: Any, k: Any, v: Any, *mask: Any, **how: Any) -> Any:
 
 SERVES = (Alternative(
     Attention, ATTEND_AMX, plans, cost, make, error=lambda s, p: rounding.bf16(max(s.d, s.t)),
-    assumes=attend.assumes, in_order=never),)
+    assumes=attention.assumes, in_order=never),)
 
 register(Record(
     Contract("attend_amx", "scaled dot-product attention in bfloat16 by a matrix unit", MACROS,

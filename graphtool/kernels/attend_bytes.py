@@ -7,14 +7,14 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels import attend
-from graphtool.kernels.attend import flops, reads
+from graphtool.kernels import attention
+from graphtool.kernels.attention import flops, reads
 from graphtool.kernels.kit import (
     Area, Contract, Dim, Form, Instance, Lowered, Numbers, Plan, Pointer, Record, Rows,
     TensorType, Use, need, register, round_up, start, target_op)
 
 POINTERS = (
-    *attend.OPERANDS, Pointer("GRIDS", "the zero points and scales, as the op lists them"),
+    *attention.OPERANDS, Pointer("GRIDS", "the zero points and scales, as the op lists them"),
     Pointer("WORK", "memory of thread t for packed keys and values, scores and weights", ("t",),
             writes=True))
 FEWEST = 32  # queries of a block
@@ -52,7 +52,7 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
 def lower(use: Use) -> Lowered:
     """One use of the template."""
     (t, d), v = use.view(1).shape[-2:], use.out.type.shape[-1]
-    macros, pointers, hook, work, _ = attend.placed(use, room(t, d, v))
+    macros, pointers, hook, work, _ = attention.placed(use, room(t, d, v))
     pointers["GRIDS"] = start(use.view(3))
     return Lowered(use.template("attend_bytes", macros, pointers, hook), work)
 
@@ -66,7 +66,7 @@ def _infer(q: TensorType, k: TensorType, v: TensorType, grids: TensorType, *,
            plan: Plan | None = None) -> TensorType:
     need(all(x.dtype is dtypes.uint8 for x in (q, k, v)),
          f"the operands must be u8, got {q}, {k} and {v}")
-    attend.check_sizes(q, k, v)
+    attention.check_sizes(q, k, v)
     need(q.shape[:-2] == k.shape[:-2] == v.shape[:-2], "each head has its own keys and values")
     need(grids == TensorType(dtypes.float32, (GRIDS,)), f"the grids must be f32[7], got {grids}")
     return TensorType(dtypes.int32, (*q.shape[:-1], v.shape[-1]))
@@ -93,5 +93,5 @@ OP = target_op(
 
 register(Record(
     Contract("attend_bytes", "scaled dot-product attention of quantised numbers by a matrix unit",
-             attend.SIZES, POINTERS, meaning, ("b", "s", "d"), touches, grain="shares"),
+             attention.SIZES, POINTERS, meaning, ("b", "s", "d"), touches, grain="shares"),
     {"attend_bytes": lower}, reads))

@@ -7,8 +7,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels import attend
-from graphtool.kernels.attend import flops, most_keys, reads, seen_keys
+from graphtool.kernels import attention
+from graphtool.kernels.attention import flops, most_keys, reads, seen_keys
 from graphtool.kernels.attend_amx import areas
 from graphtool.kernels.choice.blocks import FINISH, SEGMENT
 from graphtool.kernels.choice.sites import Attention
@@ -18,9 +18,9 @@ from graphtool.kernels.kit import (
     overlapped, register, round_up, rounding, target_op)
 from graphtool.symbolic import minimum
 
-MACROS = (*literals(PARTS="bfloat16 numbers that a float32 is split into"), *attend.SIZES,
-          *attend.SCORES)
-POINTERS = (*attend.OPERANDS, *attend.MEMORY)
+MACROS = (*literals(PARTS="bfloat16 numbers that a float32 is split into"), *attention.SIZES,
+          *attention.SCORES)
+POINTERS = (*attention.OPERANDS, *attention.MEMORY)
 TALL = 32  # sizes are rounded up to two segments of a tile, or to a step of its depth
 MOST = 128  # keys whose scores are kept at a time
 TOGETHER = 4  # blocks of queries that read so many keys before the next ones
@@ -37,7 +37,7 @@ def room(t: Dim, d: Dim, v: Dim, parts: int) -> Dim:
 def meaning(t: Instance) -> None:
     """Attention of each head, as the C computes it."""
     for b in range(t.get("HEADS")):
-        y = o.attend_parts(*attend.operands(t, b), causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+        y = o.attend_parts(*attention.operands(t, b), causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                            softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
 
@@ -54,7 +54,7 @@ def lower(use: Use) -> Lowered:
     t, d = use.view(1).shape[-2:]
     parts = use.plan["parts"]
     share = room(most_keys(t), d, use.out.type.shape[-1], parts)
-    return attend.lowered(use, "attend_parts", share, {"PARTS": parts})
+    return attention.lowered(use, "attend_parts", share, {"PARTS": parts})
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None 
            plan: Plan | None = None) -> TensorType:
     given = (q, k, v) if mask is None else (q, k, v, mask)
     need(all(x.dtype is dtypes.float32 for x in given), f"the operands must be f32, got {given}")
-    attend.check_sizes(q, k, v)
+    attention.check_sizes(q, k, v)
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
@@ -130,7 +130,7 @@ def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
 
 
 SERVES = (Alternative(Attention, ATTEND_PARTS, plans, cost, make, error=error,
-                      assumes=attend.assumes, in_order=never),)
+                      assumes=attention.assumes, in_order=never),)
 
 register(Record(
     Contract("attend_parts", "scaled dot-product attention of float32 by a matrix unit", MACROS,
